@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { readProviders } from '#catalogue';
 import { root, type StartedProcess, startApp } from './processes.ts';
 import { getStoreSettings } from './stores.ts';
 
@@ -76,6 +77,7 @@ export class ProofCluster {
       ...NO_DRAIN_DELAY,
       ...UNLIMITED,
       ...getRateSettings(url),
+      ...getProviderSettings(url),
       ...settings,
     };
     const cluster = new ProofCluster(dataDir, env, url, build);
@@ -208,6 +210,11 @@ function runToCompletion([file = '', ...args]: string[], env: Record<string, str
       resolve({ code: error ? Number(error.code ?? 1) : 0, output: output + stderr });
     });
   });
+}
+
+/** Simulates each provider whose address a proof does not set. */
+function getProviderSettings(sandbox: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(readProviders().map(({ env, sandboxPath }) => [`${env}_BASE_URL`, sandbox + sandboxPath]));
 }
 
 /** Simulated exchange rates, also for proofs with real payment backends: coins of a test network have no market. */

@@ -56,7 +56,7 @@ export async function startProgram(
   };
 }
 
-/** Starts a built app. The sandbox simulates each external service that is not configured, even if others are real. */
+/** Starts a built app. The sandbox simulates payments that are not configured, even if other services are real. */
 export function startApp(
   name: string,
   env: Record<string, string>,

@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { PaymentMethods } from '#application';
 import { runProcess } from '#foundation';
 import { ProcessRole, reportUnknownSettings, SETTINGS_READER } from '#modules';
 import { openGateway } from '../../gateway/src/gateway.ts';
@@ -7,20 +8,28 @@ import { SagasModule } from '../../sagas/src/sagas.module.ts';
 import { startSandbox } from '../../sandbox/src/sandbox.ts';
 import { formatWelcome } from './welcome.ts';
 
-/** Runs all roles and the sandbox in one process with one event store. `npm start` runs this file. */
+/**
+ * Runs all roles in one process with one event store, and the sandbox if it simulates anything. `npm start` runs this
+ * file.
+ */
 await runProcess(
   'standalone',
   (env) => SETTINGS_READER.read(env),
-  async (settings, log, resources) => {
-    reportUnknownSettings(process.env, settings, log);
-    const sandbox = await startSandbox({ port: settings.sandboxPort, log });
-    resources.defer(() => sandbox.close());
+  async (firstSettings, log, resources) => {
+    reportUnknownSettings(process.env, firstSettings, log);
+    const { sandboxPort, simulation } = firstSettings;
+    const sandbox = simulation.usesSandbox ? await startSandbox({ port: sandboxPort, log }) : undefined;
+    resources.defer(async () => sandbox?.close());
     // With SANDBOX_PORT=0 the URLs of providers and backends depend on the port that the sandbox has received.
-    const env = { ...process.env, SANDBOX_PORT: new URL(sandbox.url).port };
-    const role = new ProcessRole('standalone', SETTINGS_READER.read(env), log, resources);
+    const env = sandbox ? { ...process.env, SANDBOX_PORT: new URL(sandbox.url).port } : process.env;
+    const settings = SETTINGS_READER.read(env);
+    const role = new ProcessRole('standalone', settings, log, resources);
     role.watchSecrets(env, SETTINGS_READER);
-    const { api } = await openGateway(role, ProjectorModule, SagasModule);
-    process.stderr.write(formatWelcome(api, sandbox.url));
-    return { api, sandbox: sandbox.url };
+    const { app, api } = await openGateway(role, ProjectorModule, SagasModule);
+    const { availableMethods } = app.get(PaymentMethods, { strict: false });
+    const paymentMethods = availableMethods.map(({ method }) => method);
+    const urls = { api, ...(sandbox ? { sandbox: sandbox.url } : {}) };
+    process.stderr.write(formatWelcome({ ...urls, ...settings, paymentMethods }));
+    return urls;
   },
 );

@@ -1,7 +1,39 @@
-/** Formats the text that a developer sees after `npm start`: URLs, and commands for a first paid request. */
-export function formatWelcome(api: string, sandbox: string): string {
+import type { Settings } from '#foundation';
+
+/** What the program runs with. */
+export interface Installation extends Pick<Settings, 'providers' | 'simulation'> {
+  readonly api: string;
+  /** Undefined if the sandbox does not run. */
+  readonly sandbox?: string | undefined;
+  readonly paymentMethods: readonly string[];
+}
+
+/**
+ * Formats the text that is shown after `npm start`. It begins with what is real and what is simulated. Then follow
+ * commands for a first paid request.
+ */
+export function formatWelcome(installation: Installation): string {
+  const { api, sandbox, simulation } = installation;
+  if (sandbox !== undefined && simulation.providers && simulation.payments) return formatDemonstration(api, sandbox);
   return `
-  Countinghouse
+  Countinghouse with real services
+    API        ${api}/v1
+    Providers  ${formatProviders(installation)}
+    Payments   ${formatPayments(installation)}
+${sandbox === undefined ? '' : `    Sandbox    ${sandbox}\n`}
+  Create an account, credit it, create an API key, and list the models:
+
+    npm run ledger -- accounts create --name team-a
+    npm run ledger -- credit team-a --usd 100 --reason "monthly budget"
+    npm run ledger -- keys create --account team-a --name ci --limit 50 --reset monthly
+    curl -s ${api}/v1/models
+
+`;
+}
+
+function formatDemonstration(api: string, sandbox: string): string {
+  return `
+  Countinghouse, a demonstration: all providers and payments are simulated
     API      ${api}/v1
     Sandbox  ${sandbox}   (simulated models, Lightning node, wallet and exchange rates)
     Private  PPQ_API_KEY=sk-… PPQ_API_BASE=${api} ALLOW_UNATTESTED=1 npm run start:private-proxy
@@ -18,4 +50,18 @@ export function formatWelcome(api: string, sandbox: string): string {
     curl -sw '\\n' -X POST ${api}/credits/balance -H "Authorization: Bearer $key"
 
 `;
+}
+
+function formatProviders({ providers, simulation }: Installation): string {
+  if (simulation.providers) return 'all simulated by the sandbox (ALLOW_SANDBOX=true)';
+  const names = [...providers].map(([slug, { baseUrl }]) => `${slug} (${new URL(baseUrl).origin})`);
+  return `${names.join(', ')}; models of other providers are not offered`;
+}
+
+function formatPayments({ paymentMethods, simulation }: Installation): string {
+  if (paymentMethods.length === 0) return 'none: no payment backend is set; fund accounts with "npm run ledger"';
+  const methods = paymentMethods.join(', ');
+  return simulation.payments
+    ? `${methods}; simulated by the sandbox, whose money is free (ALLOW_SANDBOX=true)`
+    : methods;
 }

@@ -29,7 +29,7 @@ function selling(baseUsd: string, upstream = 'here'): Catalogue {
 
 const vendors = {
   supports: () => true,
-  findUnavailableReason: (upstream: string) => (upstream === 'here' ? undefined : 'is away'),
+  findMissingSetting: (upstream: string) => (upstream === 'here' ? undefined : 'AWAY_API_KEY'),
 };
 const costOf = (catalogue: Catalogue | undefined) => {
   const [price] = catalogue?.findDataEndpoint('web', 'search')?.endpoint.tariff.prices ?? [];

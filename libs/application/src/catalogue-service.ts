@@ -7,8 +7,8 @@ import { PriceLists } from './streams.ts';
 /** The capabilities of providers, and whether the providers are available in this installation. */
 export interface ProviderAvailability {
   supports(upstream: string, capability: Capability): boolean;
-  /** Returns why a provider is not available here; undefined if it is. */
-  findUnavailableReason(upstream: string): string | undefined;
+  /** Returns the setting that would make a provider available here; undefined if it is available. */
+  findMissingSetting(upstream: string): string | undefined;
 }
 
 /** Enough for all proofs of payment: they refer to price lists of about the last day, and prices rarely change. */
@@ -76,7 +76,7 @@ export class CatalogueService {
     const { version, lines } = next.priceList;
     const data = { version, lines, at: this.clock.now() };
     await this.priceLists.run(version, { type: 'PublishPriceList', data }, createRootCause('catalogue', version));
-    this.currentCatalogue = next.withAvailableEndpoints((upstream) => this.providers.findUnavailableReason(upstream));
+    this.currentCatalogue = next.withAvailableEndpoints((upstream) => this.providers.findMissingSetting(upstream));
     this.cachedCatalogues.clear();
   }
 }

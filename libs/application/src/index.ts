@@ -73,7 +73,12 @@ export {
 } from './challenges/proofs.ts';
 export { Clock, SystemClock } from './clock.ts';
 export { parseDataLookup } from './data/parse-data-lookup.ts';
-export { type DataFileWriter, RunDataLookup, RunDataLookupHandler } from './data/run-data-lookup.ts';
+export {
+  assertLookupOffered,
+  type DataFileWriter,
+  RunDataLookup,
+  RunDataLookupHandler,
+} from './data/run-data-lookup.ts';
 export {
   createCredentialError,
   type FailureCode,
@@ -271,6 +276,7 @@ export {
   RejectedCredentials,
 } from './rejected-credentials.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
+export { assertModelOffered } from './routing/preferences.ts';
 export { selectDefaultEndpoints } from './routing/route.ts';
 export { type Sample, SampleRegistry, SampleStore } from './sample-registry.ts';
 export { MAX_SAMPLES } from './sample-window.ts';
@@ -293,9 +299,10 @@ export {
   type CreatedTopup,
   CreateTopup,
   CreateTopupHandler,
+  createMethodError,
   generateTopupId,
+  NO_BACKEND_MESSAGE,
   TOPUP_ID_LENGTH,
-  unknownMethodError,
 } from './topups/create-topup.ts';
 export { ExchangeRates, type Rate } from './topups/exchange-rates.ts';
 export {

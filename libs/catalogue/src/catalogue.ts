@@ -83,7 +83,12 @@ interface CatalogueContents {
   /** Services that retain no request data. */
   readonly zeroRetentionServices: ReadonlySet<string>;
   readonly priceList: PriceList;
+  /** By the names of models, lookups and services that are not available. */
+  readonly missingSettings: MissingSettings;
 }
+
+/** Settings, any of which would make an entry of the catalogue available, by its name. */
+type MissingSettings = ReadonlyMap<string, readonly string[]>;
 
 export class Catalogue {
   private readonly modelsByName: ReadonlyMap<string, AnyModel>;
@@ -117,6 +122,7 @@ export class Catalogue {
       services,
       zeroRetentionServices,
       priceList: toPriceList([...offerTariffs, ...services]),
+      missingSettings: new Map(),
     });
   }
 
@@ -136,10 +142,14 @@ export class Catalogue {
   /**
    * Returns the catalogue without the endpoints of unavailable providers. The price list is not changed, so that
    * gateways with different credentials publish the same version.
-   * @param findUnavailableReason returns why a provider is unavailable; undefined if it is available
+   * @param findMissingSetting returns the setting that would make a provider available; undefined if it is available
    */
-  withAvailableEndpoints(findUnavailableReason: (upstream: string) => string | undefined): Catalogue {
-    return this.mapEndpoints((endpoint) => findUnavailableReason(endpoint.upstream) ?? endpoint);
+  withAvailableEndpoints(findMissingSetting: (upstream: string) => string | undefined): Catalogue {
+    const { parts } = this.mapEndpoints((endpoint) => {
+      const setting = findMissingSetting(endpoint.upstream);
+      return setting === undefined ? endpoint : `requires ${setting}`;
+    });
+    return new Catalogue({ ...parts, missingSettings: this.collectMissingSettings(findMissingSetting) });
   }
 
   /**
@@ -166,6 +176,14 @@ export class Catalogue {
     return this.dataEndpointsByAction.get(`${provider}/${action}`);
   }
 
+  /**
+   * Returns the settings, any of which would make a model, lookup or service available here; none if it is available.
+   * @param name the id of a model, the provider class and action of a lookup, or the name of a service
+   */
+  listMissingSettings(name: string): readonly string[] {
+    return this.parts.missingSettings.get(name) ?? [];
+  }
+
   /** Finds a model by its id or an alias. */
   findModel(name: string): AnyModel | undefined {
     return this.modelsByName.get(name);
@@ -179,6 +197,19 @@ export class Catalogue {
   /** Returns the tariff of a service, such as web search; undefined if it is not sold. */
   findService(name: string): Tariff | undefined {
     return this.parts.services.find(({ of }) => of === name);
+  }
+
+  private collectMissingSettings(findMissingSetting: (upstream: string) => string | undefined): MissingSettings {
+    const upstreams = [
+      ...this.models.map(({ id, endpoints }) => [id, endpoints.map(({ upstream }) => upstream)] as const),
+      ...this.dataEndpoints.map(({ endpoint }) => [endpoint.model, [endpoint.upstream]] as const),
+      ...this.parts.services.map(({ of, provider }) => [of, [provider]] as const),
+    ];
+    const missing = upstreams.flatMap(([name, slugs]) => {
+      const settings = slugs.map(findMissingSetting).filter((setting) => setting !== undefined);
+      return settings.length < slugs.length ? [] : [[name, [...new Set(settings)]] as const];
+    });
+    return new Map(missing);
   }
 
   private mapEndpoints(mapEndpoint: EndpointMapper): Catalogue {

@@ -39,7 +39,7 @@ export function createSandboxUrlSetting(variable: string, path: string, meaning:
   };
 }
 
-/** If any of these is set, the sandbox receives no payments, because its money is free. */
+/** If any of these is set, payments are not simulated, because the money of the sandbox is free. */
 export const PAYMENT_BACKEND_VARIABLES = [
   'LND_REST_URL',
   'BTCPAY_URL',
@@ -51,21 +51,29 @@ export const PAYMENT_BACKEND_VARIABLES = [
 ];
 
 /**
- * Disables the sandbox default of a setting if `isElsewhere` finds a real service, with which the sandbox must not be
- * combined.
+ * Disables the default of a setting, an address of the sandbox, if the sandbox is not used, or if `isElsewhere` finds
+ * a service with which the sandbox must not be combined.
  */
 function unsetIfElsewhere<T>(setting: Setting<T>, isElsewhere: (env: Environment) => boolean): Setting<T | undefined> {
   const { variable, read } = setting;
-  return { ...setting, read: (env) => (readVariable(env, variable) || !isElsewhere(env) ? read(env) : undefined) };
+  return {
+    ...setting,
+    read: (env, hasSandbox = true) =>
+      readVariable(env, variable) || (hasSandbox && !isElsewhere(env)) ? read(env) : undefined,
+  };
 }
 
 /** Creates the address setting of a payment backend. The default is the sandbox unless another backend is set. */
 export function createPaymentUrlSetting(variable: string, path: string, meaning: string): Setting<string | undefined> {
-  const setting = createSandboxUrlSetting(variable, path, `${meaning}; no default if another payment backend is set`);
-  return unsetIfElsewhere(setting, hasRealPaymentBackend);
+  const setting = createSandboxUrlSetting(
+    variable,
+    path,
+    `${meaning}; no default if another payment backend or a provider is set`,
+  );
+  return unsetIfElsewhere(setting, hasPaymentBackend);
 }
 
-export function hasRealPaymentBackend(env: Environment): boolean {
+export function hasPaymentBackend(env: Environment): boolean {
   return PAYMENT_BACKEND_VARIABLES.some((variable) => readVariable(env, variable));
 }
 
@@ -76,19 +84,19 @@ export const SANDBOX_STRIPE_KEY = 'sk_test_sandbox';
 export function createStripeKeySetting(): Setting<string | undefined> {
   const defaultValue = SANDBOX_STRIPE_KEY;
   const meaning =
-    'API key of a Stripe account that receives card payments, preferably restricted; no default if another payment backend is set';
+    'API key of a Stripe account that receives card payments, preferably restricted; no default if another payment backend or a provider is set';
   const setting = secret(
     STRIPE_KEY,
     /^(sk|rk)_\w+$/,
     'a secret or restricted key that begins with sk_ or rk_',
     meaning,
   );
-  const getDefaultKey = (env: Environment) => (hasRealPaymentBackend(env) ? undefined : defaultValue);
-  return {
+  const withDefault = {
     ...setting,
     defaultValue,
-    read: (env) => (readVariable(env, STRIPE_KEY) ? setting.read(env) : getDefaultKey(env)),
+    read: (env: Environment) => (readVariable(env, STRIPE_KEY) ? setting.read(env) : defaultValue),
   };
+  return unsetIfElsewhere(withDefault, hasPaymentBackend);
 }
 
 /** The default is Stripe's own address if a key is set, else the sandbox. */
@@ -101,8 +109,9 @@ export function createStripeUrlSetting(): Setting<string> {
   );
   return {
     ...setting,
-    read(env) {
-      if (readVariable(env, STRIPE_KEY) && !readVariable(env, variable)) return 'https://api.stripe.com';
+    read(env, hasSandbox = true) {
+      if ((readVariable(env, STRIPE_KEY) || !hasSandbox) && !readVariable(env, variable))
+        return 'https://api.stripe.com';
       const address = setting.read(env);
       if (!readVariable(env, variable) || new URL(address).pathname === '/') return address;
       throw new SettingError(`${variable} must be an address without a path: Stripe's library uses its own paths.`);
@@ -112,16 +121,16 @@ export function createStripeUrlSetting(): Setting<string> {
 
 /** The default is the relay of the sandbox unless a payment backend is set. */
 export function createPrivateRelaysSetting(variable: string, meaning: string): Setting<readonly string[]> {
-  const getSandboxRelays = (env: Environment) =>
-    hasRealPaymentBackend(env) ? [] : [`${toSandboxUrl(env).replace(/^http/, 'ws')}/relay`];
+  const getSandboxRelays = (env: Environment, hasSandbox: boolean) =>
+    hasPaymentBackend(env) || !hasSandbox ? [] : [`${toSandboxUrl(env).replace(/^http/, 'ws')}/relay`];
   const isRelay = (relay: string) => URL.canParse(relay) && ['ws:', 'wss:'].includes(new URL(relay).protocol);
   return {
     variable,
-    meaning: `${meaning}; no default if a payment backend is set`,
+    meaning: `${meaning}; no default if a payment backend or a provider is set`,
     defaultValue: 'ws://127.0.0.1:3100/relay',
-    read(env) {
+    read(env, hasSandbox = true) {
       const value = readVariable(env, variable);
-      if (value === undefined) return getSandboxRelays(env);
+      if (value === undefined) return getSandboxRelays(env, hasSandbox);
       const relays = value.split(',').map((relay) => relay.trim());
       return relays.every(isRelay)
         ? relays
@@ -134,9 +143,9 @@ export function createPrivateRelaysSetting(variable: string, meaning: string): S
 export const RATE_SOURCE_VARIABLES = ['KRAKEN_URL', 'COINBASE_URL', 'COINGECKO_URL'];
 
 export function createRateSourceSetting(variable: string, path: string, name: string): Setting<string | undefined> {
-  const meaning = `Address of ${name}, a source of exchange rates; no default if another source or a payment backend is set`;
+  const meaning = `Address of ${name}, a source of exchange rates; no default if another source, a payment backend or a provider is set`;
   const isElsewhere = (env: Environment) =>
-    RATE_SOURCE_VARIABLES.some((source) => readVariable(env, source)) || hasRealPaymentBackend(env);
+    RATE_SOURCE_VARIABLES.some((source) => readVariable(env, source)) || hasPaymentBackend(env);
   return unsetIfElsewhere(createSandboxUrlSetting(variable, path, meaning), isElsewhere);
 }
 

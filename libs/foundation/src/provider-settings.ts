@@ -1,4 +1,6 @@
 /** Settings of the providers in the catalogue. */
+import { SANDBOX_KEY } from './external-service-settings.ts';
+import { namesSandbox } from './hosts.ts';
 import { type Environment, optional, readVariable, type SettingIssues, url } from './setting-types.ts';
 
 /** What the catalogue specifies for the settings of a provider. */
@@ -14,12 +16,13 @@ export interface ProviderSettingsSpec {
 
 export interface ProviderConnectionSettings {
   readonly baseUrl: string;
-  readonly credential: string;
+  /** Undefined for a provider that is called without a credential. */
+  readonly credential: string | undefined;
 }
 
 /** Returns the names of the settings of providers. */
 export function listProviderVariables(providers: readonly ProviderSettingsSpec[]): readonly string[] {
-  return providers.flatMap((provider) => [getKeyVariable(provider), `${provider.env}_BASE_URL`]);
+  return providers.flatMap((provider) => [getKeyVariable(provider), getAddressVariable(provider)]);
 }
 
 /** Returns the names of the settings that are paths of files with the keys of providers. */
@@ -31,33 +34,45 @@ export function getKeyVariable({ env }: ProviderSettingsSpec): string {
   return `${env}_API_KEY`;
 }
 
-/**
- * Returns whether any provider has an API key. If so, providers without settings are omitted; otherwise they are
- * simulated.
- */
-export function hasProviderKey(env: Environment, providers: readonly ProviderSettingsSpec[]): boolean {
-  return providers.some((provider) => readVariable(env, getKeyVariable(provider)) !== undefined);
+export function getAddressVariable({ env }: ProviderSettingsSpec): string {
+  return `${env}_BASE_URL`;
 }
 
 /**
- * Returns the connection settings by slug. Providers without settings use the sandbox, or are omitted if any provider
- * has a key.
+ * Returns the setting that configures a provider: its API key, or an address that is not the sandbox's. The key of the
+ * sandbox configures no provider.
+ */
+export function findConfiguringVariable(env: Environment, provider: ProviderSettingsSpec): string | undefined {
+  const [key, address] = [getKeyVariable(provider), getAddressVariable(provider)];
+  if ((readVariable(env, key) ?? SANDBOX_KEY) !== SANDBOX_KEY) return key;
+  return readVariable(env, address) !== undefined && !namesSandbox(env, address) ? address : undefined;
+}
+
+export function isConfigured(env: Environment, provider: ProviderSettingsSpec): boolean {
+  return findConfiguringVariable(env, provider) !== undefined;
+}
+
+/**
+ * Returns the connection settings by slug. If no provider is configured, the sandbox simulates all of them. Otherwise
+ * those that are not configured are omitted, except for those whose address is explicitly that of the sandbox.
  */
 export function selectConfiguredProviders(
   env: Environment,
   providers: readonly ProviderSettingsSpec[],
-  sandbox: { readonly url: string; readonly key: string },
+  sandboxUrl: string,
   issues: SettingIssues,
 ): ReadonlyMap<string, ProviderConnectionSettings> {
-  const isReal = hasProviderKey(env, providers);
+  const isAnyConfigured = providers.some((provider) => isConfigured(env, provider));
   return new Map(
     providers.flatMap((provider) => {
-      const { slug, env: prefix, baseUrl: defaultBaseUrl, sandboxPath } = provider;
+      const { slug, baseUrl: defaultBaseUrl, sandboxPath } = provider;
       const key = readVariable(env, getKeyVariable(provider));
-      const address = issues.tryRead(() => optional(url(`${prefix}_BASE_URL`, ['http:', 'https:'], '')).read(env));
-      if (address === undefined && key === undefined && isReal) return [];
-      const baseUrl = address ?? (key === undefined ? sandbox.url + sandboxPath : defaultBaseUrl);
-      return [[slug, { baseUrl, credential: key ?? sandbox.key }] as const];
+      const setting = optional(url(getAddressVariable(provider), ['http:', 'https:'], ''));
+      const address = issues.tryRead(() => setting.read(env));
+      if (isConfigured(env, provider))
+        return [[slug, { baseUrl: address ?? defaultBaseUrl, credential: key }] as const];
+      if (address === undefined && isAnyConfigured) return [];
+      return [[slug, { baseUrl: address ?? sandboxUrl + sandboxPath, credential: SANDBOX_KEY }] as const];
     }),
   );
 }

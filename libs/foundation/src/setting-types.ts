@@ -42,7 +42,8 @@ export interface Setting<T> {
   readonly defaultValue: string;
   /** The variable with the path of a file with the value, if the value may be in a file. */
   readonly fileVariable?: string;
-  read(env: Environment): T;
+  /** @param hasSandbox whether the default may be an address of the sandbox; true if omitted */
+  read(env: Environment, hasSandbox?: boolean): T;
 }
 
 /** Lets an operator give the value in a file, because it is secret or may contain a password. */

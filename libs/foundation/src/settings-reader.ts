@@ -1,9 +1,10 @@
 /** Reads all settings, with the secrets in files and the providers of the catalogue. */
-import { SANDBOX_KEY, toSandboxUrl } from './external-service-settings.ts';
+import { toSandboxUrl } from './external-service-settings.ts';
 import { getKeyVariable, type ProviderSettingsSpec, selectConfiguredProviders } from './provider-settings.ts';
 import { type FileSetting, resolveSecretFiles } from './secret-files.ts';
 import { type Environment, SettingError, SettingIssues } from './setting-types.ts';
 import { type CommonSettings, SETTINGS, type Settings } from './settings.ts';
+import { decideSimulation } from './simulation.ts';
 
 /** Returns one sentence for every unsafe combination of valid settings. */
 export type SettingsValidator = (env: Environment, providers: readonly ProviderSettingsSpec[]) => readonly string[];
@@ -61,15 +62,17 @@ export class SettingsReader {
   }
 
   private collect(env: Environment, issues: SettingIssues): Settings {
-    const common = Object.fromEntries(
-      Object.entries(SETTINGS).map(([name, setting]) => [name, issues.tryRead(() => setting.read(env))]),
-    ) as CommonSettings;
     const providerSpecs = issues.tryRead(() => this.loadProviderSpecs(env)) ?? [];
-    const sandbox = { url: issues.tryRead(() => toSandboxUrl(env)) ?? '', key: SANDBOX_KEY };
-    const providers = selectConfiguredProviders(env, providerSpecs, sandbox, issues);
+    const simulation = decideSimulation(env, providerSpecs);
+    const { usesSandbox } = simulation;
+    const common = Object.fromEntries(
+      Object.entries(SETTINGS).map(([name, setting]) => [name, issues.tryRead(() => setting.read(env, usesSandbox))]),
+    ) as CommonSettings;
+    const sandboxUrl = issues.tryRead(() => toSandboxUrl(env)) ?? '';
+    const providers = selectConfiguredProviders(env, providerSpecs, sandboxUrl, issues);
     issues.add(...this.validate(env, providerSpecs));
     issues.assertNone();
-    return { ...common, providers };
+    return { ...common, providers, simulation };
   }
 
   private loadProviderSpecs(env: Environment): readonly ProviderSettingsSpec[] {

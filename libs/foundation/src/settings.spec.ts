@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { describe, expect, jest, test } from '@jest/globals';
 import { SettingError } from './setting-types.ts';
 import { SETTINGS } from './settings.ts';
@@ -20,6 +23,7 @@ function complaint(env: Record<string, string>): string {
 describe('without any setting', () => {
   test('the settings have these values, and external services are simulated by the sandbox', () => {
     expect(readSettings({})).toEqual({
+      simulation: { usesSandbox: true, providers: true, payments: true },
       port: 3000,
       creditIdInference: false,
       host: '127.0.0.1',
@@ -231,14 +235,55 @@ describe('providers', () => {
     });
   });
 
-  test('are called at a configured address, with the key of the sandbox unless they have one', () => {
+  test('are called at a configured address, without a credential unless they have one, and others are omitted', () => {
     const one = { ONE_BASE_URL: 'http://127.0.0.1:9/v1/' };
-    expect(reached(one)).toEqual({
-      one: { baseUrl: 'http://127.0.0.1:9/v1', credential: 'sandbox' },
-      two: played('two'),
-    });
+    expect(reached(one)).toEqual({ one: { baseUrl: 'http://127.0.0.1:9/v1', credential: undefined } });
     expect(reached({ ...one, TWO_API_KEY: 'k' })).toEqual({ one: reached(one).one, two: real('two', 'k') });
     expect(reached({ ...one, ONE_API_KEY: 'k' })).toEqual({ one: { ...reached(one).one, credential: 'k' } });
+    expect(reached({ ...one, ALLOW_SANDBOX: 'true' })).toEqual(reached(one));
+  });
+
+  test.each([
+    ['its URL', 'http://127.0.0.1:3100/two/v1', {}],
+    ['its port under another name of this host', 'http://localhost:3100/two/v1', {}],
+    ['SANDBOX_URL', 'http://sandbox:1/two/v1', { SANDBOX_URL: 'http://sandbox:1' }],
+  ])('at an address of the sandbox, %s, are simulated, which configures no provider', (_, address, env) => {
+    const two = { baseUrl: address, credential: 'sandbox' };
+    expect(reached({ ...env, TWO_BASE_URL: address })).toEqual({ ...reached(env), two });
+    expect(reached({ ...env, TWO_BASE_URL: address, ONE_API_KEY: 'k' })).toEqual({ one: real('one', 'k'), two });
+  });
+
+  test('with the key of the sandbox are simulated, or omitted if another one is configured', () => {
+    expect(reached({ ONE_API_KEY: 'sandbox' })).toEqual(reached({}));
+    expect(reached({ ONE_API_KEY: 'sandbox', TWO_API_KEY: 'k' })).toEqual({ two: real('two', 'k') });
+  });
+
+  test('with a key in a file are configured', async () => {
+    const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-key-'));
+    const file = path.join(directory, 'key');
+    await writeFile(file, 'k1\n');
+    expect(reached({ ONE_API_KEY_FILE: file })).toEqual({ one: real('one', 'k1') });
+    await rm(directory, { recursive: true });
+  });
+
+  const simulated = (env: Record<string, string>) => readSettings(env, () => [vendor('one'), vendor('two')]);
+
+  test.each([
+    [{ ONE_API_KEY: 'k' }],
+    [{ ONE_BASE_URL: 'http://127.0.0.1:9/v1' }],
+    [{ PUBLIC_BASE_URL: 'https://api.example.org' }],
+  ])('that are real, or a public address, disable the sandbox and leave no payment backend: %j', (env) => {
+    const nothing = { usesSandbox: false, payments: false };
+    expect(simulated(env)).toMatchObject({
+      simulation: nothing,
+      ...{ lndUrl: undefined, btcpayUrl: undefined, stripeKey: undefined, stripeUrl: 'https://api.stripe.com' },
+      ...{ krakenUrl: undefined, coinbaseUrl: undefined, coinGeckoUrl: undefined, privateRelays: [] },
+    });
+    expect(simulated({ ...env, ALLOW_SANDBOX: 'true' })).toMatchObject({
+      simulation: { usesSandbox: true, payments: true },
+      ...{ lndUrl: 'http://127.0.0.1:3100/lnd', stripeKey: 'sk_test_sandbox' },
+      ...{ krakenUrl: 'http://127.0.0.1:3100/kraken', privateRelays: ['ws://127.0.0.1:3100/relay'] },
+    });
   });
 
   test('treat empty settings as unset', () => {

@@ -35,6 +35,7 @@ import {
   text,
   url,
 } from './setting-types.ts';
+import type { Simulation } from './simulation.ts';
 import { STORE_SETTINGS } from './store-settings.ts';
 import { SAFETY_SETTINGS } from './unsafe-settings.ts';
 
@@ -311,4 +312,5 @@ export type CommonSettings = { readonly [Name in keyof typeof SETTINGS]: ReturnT
 export interface Settings extends CommonSettings {
   /** By the slugs of providers. Providers that are neither configured nor simulated are missing. */
   readonly providers: ReadonlyMap<string, ProviderConnectionSettings>;
+  readonly simulation: Simulation;
 }

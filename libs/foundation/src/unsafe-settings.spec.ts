@@ -36,12 +36,43 @@ test('nothing is reported if all services are real, or all are simulated', () =>
   expect(findings({ PUBLIC_BASE_URL: 'http://localhost:3000', DATABASE_URL: 'postgres://postgres/books' })).toEqual([]);
 });
 
+const WALLET = `nostr+walletconnect://${'ab'.repeat(32)}?relay=ws%3A%2F%2F127.0.0.1%3A3100%2Frelay&secret=1`;
+const REMOTE_SANDBOX = { SANDBOX_URL: 'http://sandbox:1' };
+
+test.each([
+  ['no payment backend', { LND_REST_URL: '', LND_MACAROON: '' }],
+  ['a provider with only an address', { OPENAI_API_KEY: '', OPENAI_BASE_URL: 'http://10.0.0.8/v1' }],
+  ['an unused sandbox elsewhere', REMOTE_SANDBOX],
+])('real services with %s are safe', (_, env) => {
+  expect(beside(env)).toEqual([]);
+});
+
 describe('the sandbox together with real services is reported:', () => {
   const nobodyPays = { LND_REST_URL: '', LND_MACAROON: '' };
   test.each([
-    ['a real provider with simulated payments', nobodyPays, 'No payment backend is set'],
-    ['a real node with simulated providers', { OPENAI_API_KEY: '' }, 'No provider has an API key'],
-    ['a provider with only an address', { OPENAI_API_KEY: '', OPENAI_BASE_URL: 'http://10.0.0.8/v1' }, 'No provider'],
+    ['a real node with simulated providers', { OPENAI_API_KEY: '' }, 'No provider has an API key or an address'],
+    [
+      'a node at the sandbox',
+      { LND_REST_URL: 'http://127.0.0.1:3100/lnd' },
+      'LND_REST_URL is the address of the sandbox',
+    ],
+    ['a node at a name of this host', { LND_REST_URL: 'http://localhost:3100/lnd' }, 'LND_REST_URL is the address of'],
+    ['a simulated BTCPay', { BTCPAY_URL: 'http://[::1]:3100/btcpay' }, 'BTCPAY_URL is the address of the sandbox'],
+    ['a simulated Stripe', { STRIPE_API_URL: 'http://127.0.0.1:3100' }, 'STRIPE_API_URL is the address of the sandbox'],
+    ['a simulated wallet', { NWC_RECEIVE_URL: WALLET }, 'NWC_RECEIVE_URL is the address of the sandbox'],
+    [
+      'a simulated relay',
+      { PRIVATE_RELAYS: 'wss://a.example,ws://127.0.0.1:3100/relay' },
+      'PRIVATE_RELAYS is the address',
+    ],
+    ['simulated rates', { KRAKEN_URL: 'http://127.0.0.1:3100/kraken' }, 'KRAKEN_URL is the address of the sandbox'],
+    [
+      'a simulated provider',
+      { EXA_BASE_URL: 'http://127.0.0.1:3100/exa' },
+      'EXA_BASE_URL is the address of the sandbox',
+    ],
+    ['the sandbox with a key', { OPENAI_BASE_URL: 'http://127.0.0.1:3100/v1' }, 'OPENAI_BASE_URL is the address of'],
+    ['a sandbox on another host', { ...REMOTE_SANDBOX, BTCPAY_URL: 'http://sandbox:1/btcpay' }, 'BTCPAY_URL is the'],
     ['only a public address', { ...nobodyPays, OPENAI_API_KEY: '' }, 'although PUBLIC_BASE_URL is real'],
     ['test cards', { STRIPE_SECRET_KEY: 'sk_test_abc' }, 'STRIPE_SECRET_KEY is a test key'],
     ['the macaroon of the sandbox', { LND_MACAROON: '' }, 'LND_MACAROON must be set if LND_REST_URL is set.'],

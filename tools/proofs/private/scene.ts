@@ -71,7 +71,10 @@ export class Scene {
     const cluster = await ProofCluster.start(data, 0, settings);
     resources.defer(() => cluster.stop());
     const enclaves = await startRecorder(getPort(cluster.sandbox), path.join(wires, 'gateways-enclaves'));
-    cluster.addSettings({ TINFOIL_BASE_URL: `${enclaves.url}/enclaves`, OPENAI_BASE_URL: `${enclaves.url}/openai/v1` });
+    cluster.addSettings({
+      ...{ TINFOIL_BASE_URL: `${enclaves.url}/enclaves`, TINFOIL_API_KEY: 'sandbox' },
+      ...{ OPENAI_BASE_URL: `${enclaves.url}/openai/v1`, OPENAI_API_KEY: 'sandbox' },
+    });
     const gateways: Recorder[] = [];
     for (let i = 0; i < GATEWAYS; i++) {
       const started = await cluster.startRole('gateway', formatGatewayName(i));

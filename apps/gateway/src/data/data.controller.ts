@@ -1,7 +1,14 @@
 import { Body, Controller, Get, HttpCode, MethodNotAllowedException, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, CatalogueService, canIssueChallenges, PaymentMethods, RunDataLookup } from '#application';
+import {
+  assertLookupOffered,
+  type Caller,
+  CatalogueService,
+  canIssueChallenges,
+  PaymentMethods,
+  RunDataLookup,
+} from '#application';
 import { SOCIAL_PROVIDER } from '#catalogue';
 import { formatUsd } from '#kernel';
 import { CurrentCaller } from '../edge/authentication/authenticator.ts';
@@ -87,12 +94,14 @@ export class DataController {
 
   /**
    * Finds the lookup that a request names. Lookups of the social network have a path of their own.
-   * @throws NotFoundError if no lookup has this path
+   * @throws NotFoundError if no lookup has this path, InvalidRequestError 404 if it is not available here
    * @throws MethodNotAllowedException if the lookup does not support the HTTP method of the request
    */
   private resolveLookup({ params, method }: FastifyRequest, reply: FastifyReply): LookupName {
     const { provider, '*': action = '' } = params as { readonly provider?: string; readonly '*'?: string };
-    const entry = this.catalogues.current.findDataEndpoint(provider ?? SOCIAL_PROVIDER, action);
+    const catalogue = this.catalogues.current;
+    if (provider !== SOCIAL_PROVIDER) assertLookupOffered({ provider: provider ?? SOCIAL_PROVIDER, action }, catalogue);
+    const entry = catalogue.findDataEndpoint(provider ?? SOCIAL_PROVIDER, action);
     if (!entry || provider === SOCIAL_PROVIDER)
       throw new NotFoundError(
         `Lookup "${provider ?? SOCIAL_PROVIDER}/${action}" not found; GET /v1/data/endpoints lists all lookups`,

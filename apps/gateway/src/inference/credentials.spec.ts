@@ -41,9 +41,45 @@ describe('providers with neither a credential nor a base URL, if another provide
   test('are not called, and a model that no other provider serves is not found', async () => {
     const answer = await world.sendChat(account, '', { model: 'anthropic/claude-haiku-4.5' });
     expect(answer.status).toBe(404);
-    expect(answer.body.error.message).toBe(
-      'No endpoints found for anthropic/claude-haiku-4.5: anthropic is not configured on this gateway',
+    expect(answer.body.error).toMatchObject({
+      ...{ code: 'model_not_found', param: 'model' },
+      message: 'The model "anthropic/claude-haiku-4.5" is not available here: it requires ANTHROPIC_API_KEY',
+    });
+  });
+
+  const messages = [{ role: 'user', content: 'Hi' }];
+  test.each<[string, object, string]>([
+    ['/v1/chat/completions', { model: 'openai/gpt-5-mini', messages }, 'OPENAI_API_KEY'],
+    ['/v1/chat/completions', { model: 'openai/gpt-5-mini:online', messages }, 'OPENAI_API_KEY'],
+    ['/v1/responses', { model: 'anthropic/claude-haiku-4.5', input: 'Hi' }, 'ANTHROPIC_API_KEY'],
+    ['/v1/messages', { model: 'claude-haiku-4.5', max_tokens: 9, messages }, 'ANTHROPIC_API_KEY'],
+    ['/v1/embeddings', { model: 'openai/text-embedding-3-small', input: 'Hi' }, 'OPENAI_API_KEY'],
+    ['/v1/images/generations', { model: 'openai/gpt-image-2', prompt: 'A cat' }, 'OPENAI_API_KEY'],
+    ['/v1/videos', { model: 'kling/kling-2.5-turbo', prompt: 'A cat' }, 'FAL_API_KEY'],
+    ['/v1/audio/speech', { model: 'openai/tts-1', input: 'Hi', voice: 'alloy' }, 'OPENAI_API_KEY'],
+    ['/v1/data/api/web/search', { query: 'cats' }, 'EXA_API_KEY'],
+  ])('are not called by POST %s, which names the missing setting: %j', async (route, body, setting) => {
+    const answer = await world.post(route, body, account);
+    expect(answer.status).toBe(404);
+    expect(answer.body.message ?? answer.body.error.message).toMatch(
+      new RegExp(`^The (model|lookup) ".+" is not available here: it requires ${setting}$`),
     );
+  });
+
+  test.each([
+    ['/v1/models/anthropic/claude-haiku-4.5', 'ANTHROPIC_API_KEY'],
+    ['/v1/models/anthropic/claude-haiku-4.5/endpoints', 'ANTHROPIC_API_KEY'],
+    ['/private/attestation?model=private/gpt-oss-120b', 'TINFOIL_API_KEY'],
+  ])('are named by GET %s', async (route, setting) => {
+    const answer = await world.get(route, account);
+    expect(answer.status).toBe(404);
+    expect(answer.body.error.message).toContain(`is not available here: it requires ${setting}`);
+  });
+
+  test('add no entries to the lists of lookups and audio models', async () => {
+    expect((await world.get('/v1/data/endpoints')).body.data).toEqual([]);
+    const audio = (await world.get('/v1/audio/models')).body.data.map(({ id }: { id: string }) => id);
+    expect(atGroq.map(({ id }) => id)).toEqual(expect.arrayContaining(audio));
   });
 
   test('add no models to the list', async () => {
@@ -58,11 +94,15 @@ describe('providers with neither a credential nor a base URL, if another provide
     expect(published).toMatchObject([{ data: { version: priceList.version } }]);
   });
 
-  test('do not search, and a request for a search is rejected without a charge', async () => {
+  test.each([
+    ['a plugin', { plugins: [{ id: 'web' }] }],
+    ['a tool', { tools: [{ type: 'web_search' }] }],
+    ['a suffix', { model: `${shared}:online` }],
+  ])('do not search, and a request for a search by %s is rejected without a charge', async (_, search) => {
     const before = await world.fetchBalance(account);
-    const answer = await world.sendChat(account, '', { model: shared, plugins: [{ id: 'web' }] });
-    expect(answer.status).toBe(503);
-    expect(answer.body.error.message).toBe('"exa" is not configured on this gateway');
+    const answer = await world.sendChat(account, '', { model: shared, ...search });
+    expect(answer.status).toBe(404);
+    expect(answer.body.error.message).toBe('The web search is not available here: it requires EXA_API_KEY');
     expect(await world.fetchBalance(account)).toBe(before);
   });
 });

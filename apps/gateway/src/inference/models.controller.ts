@@ -1,5 +1,5 @@
 import { Controller, Get, Header, Param, Query } from '@nestjs/common';
-import { CatalogueService, InvalidRequestError } from '#application';
+import { assertModelOffered, CatalogueService, InvalidRequestError } from '#application';
 import { type AnyModel, type Catalogue, MODEL_TYPES, type ModelType } from '#catalogue';
 import { parseUsd, toUsdJsonNumber } from '#kernel';
 import type { MedianPrice } from '#projections';
@@ -68,7 +68,9 @@ export class ModelsController {
 
   /** @throws InvalidRequestError 404 for an unknown or unavailable model */
   private resolveModel(id: string): AnyModel {
-    const model = this.catalogues.current.findModel(id);
+    const catalogue = this.catalogues.current;
+    const model = catalogue.findModel(id);
+    if (model) assertModelOffered(model, catalogue);
     if (!model || !isAvailable(model)) throw new InvalidRequestError(404, `The model "${id}" does not exist`, 'model');
     return model;
   }

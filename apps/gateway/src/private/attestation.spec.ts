@@ -112,8 +112,12 @@ describe('the attestation cache', () => {
     await expect(attestations.loadEvidence(undefined)).rejects.toMatchObject({ status: 400, param: 'model' });
     const all = readCatalogue();
     const models = all.models.filter((model) => !isPrivate(model) || model.id === KIMI);
-    const { findModel } = all;
-    attestations = servedBy({ models, findModel: findModel.bind(all) });
+    const { findModel, listMissingSettings } = all;
+    attestations = servedBy({
+      models,
+      findModel: findModel.bind(all),
+      listMissingSettings: listMissingSettings.bind(all),
+    });
     await answered(attestations.loadEvidence(undefined), 'only');
     expect(asked.map(({ enclave }) => enclave)).toEqual(['/kimi-k3']);
   });

@@ -1,7 +1,14 @@
 import { Body, Controller, Get, Post, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
-import { CARD_METHOD, type Caller, CreateTopup, generateTopupId, PaymentMethods } from '#application';
+import {
+  CARD_METHOD,
+  type Caller,
+  CreateTopup,
+  generateTopupId,
+  NO_BACKEND_MESSAGE,
+  PaymentMethods,
+} from '#application';
 import type { Cause } from '#kernel';
 import { CurrentCaller, RequestCause } from '../edge/authentication/authenticator.ts';
 import { NotFoundError } from '../edge/errors/errors.ts';
@@ -42,7 +49,8 @@ export class CardController {
   @Operation(operations.getCardPage)
   getPage(@Res({ passthrough: true }) reply: FastifyReply) {
     const limits = this.paymentMethods.findMethod(CARD_METHOD)?.terms.limits.USD;
-    if (!limits) throw new NotFoundError('Card payments are not supported');
+    if (!limits)
+      throw new NotFoundError(this.paymentMethods.hasBackend ? 'Card payments are not supported' : NO_BACKEND_MESSAGE);
     reply.headers(CARD_HEADERS);
     return renderCardPage(limits);
   }

@@ -1,6 +1,6 @@
 import { Body, Controller, Get, Param, Post } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
-import { type Caller, CreateTopup, PaymentMethods, unknownMethodError } from '#application';
+import { type Caller, CreateTopup, createMethodError, PaymentMethods } from '#application';
 import { formatCoins } from '#domain';
 import { type Cause, toJsonNumber } from '#kernel';
 import { CurrentCaller, RequestCause } from '../edge/authentication/authenticator.ts';
@@ -37,7 +37,8 @@ export class TopupsController {
     @Body() body: NewTopup,
     @RequestCause() cause: Cause,
   ) {
-    if (!this.paymentMethods.publicMethods.some((entry) => entry.method === method)) throw unknownMethodError(method);
+    if (!this.paymentMethods.publicMethods.some((entry) => entry.method === method))
+      throw createMethodError(method, this.paymentMethods);
     const requested = { amount: String(body.amount), currency: body.currency.toUpperCase() };
     const params = { method, requested };
     const { topupId, invoice } = await this.commands.execute(new CreateTopup(accountId, params, cause));

@@ -35,6 +35,9 @@ export class ConnectWallet extends Command<WalletCommandResult> {
   }
 }
 
+const NO_LIGHTNING_MESSAGE =
+  'This installation has no payment backend for Lightning, so a wallet cannot top up the balance';
+
 /** Checks the amounts that a customer requests, and then contacts the wallet. */
 export class WalletConnector {
   constructor(
@@ -65,7 +68,7 @@ export class WalletConnector {
    */
   private assertAmount(amount: PicoUsd): void {
     const limits = this.paymentMethods.findMethod(AUTO_TOPUP_METHOD)?.terms.limits.USD;
-    if (!limits) throw new InvalidRequestError(400, 'Lightning payments are not available here');
+    if (!limits) throw new InvalidRequestError(400, NO_LIGHTNING_MESSAGE);
     const maxAmount = money.min(parseUsd(limits.max), this.limits.amount);
     if (amount >= parseUsd(limits.min) && amount <= maxAmount) return;
     const range = `from ${limits.min} to ${formatUsd(maxAmount)}`;

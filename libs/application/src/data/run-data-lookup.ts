@@ -3,7 +3,7 @@
  * nothing, is pending, or fails.
  */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import type { DataEndpoint, PriceList } from '#catalogue';
+import type { Catalogue, DataEndpoint, PriceList } from '#catalogue';
 import { calculateMaxPrice, NO_USAGE, type Usage } from '#domain';
 import { type PicoUsd, ZERO_USD } from '#kernel';
 import { BillingEngine } from '../billing/billing-engine.ts';
@@ -14,6 +14,7 @@ import { type ByteWriter, relayBytes } from '../billing/relay-bytes.ts';
 import type { UpstreamCall } from '../billing/upstream-call.ts';
 import { CatalogueService } from '../catalogue-service.ts';
 import { InvalidRequestError, toUpstreamError, UpstreamError } from '../errors.ts';
+import { assertOffered } from '../missing-settings.ts';
 import type { DataResponse, FileDataResponse, JsonDataResponse } from '../providers/data-calls.ts';
 import { ProviderRegistry } from '../providers/provider.ts';
 import { getByPath, isEmptyResult } from './field-paths.ts';
@@ -61,6 +62,15 @@ interface LookupOrder {
 
 const PENDING_STATUS = 202;
 
+/** @throws InvalidRequestError 404 if no provider of this installation serves the lookup */
+export function assertLookupOffered(
+  { provider, action }: Pick<RunDataLookup['request'], 'provider' | 'action'>,
+  catalogue: Catalogue,
+): void {
+  const name = `${provider}/${action}`;
+  assertOffered(catalogue, name, `The lookup "${name}"`, null);
+}
+
 /**
  * The provider has no result yet, and does not invoice the call. The client can repeat the request with the same
  * payment or Idempotency-Key.
@@ -81,6 +91,7 @@ export class RunDataLookupHandler implements ICommandHandler<RunDataLookup> {
 
   async execute({ payer, request, input, client }: RunDataLookup): Promise<DataLookupResult | undefined> {
     const catalogue = await this.catalogues.loadForPayer(payer);
+    assertLookupOffered(request, catalogue);
     const entry = catalogue.findDataEndpoint(request.provider, request.action);
     if (!entry) throw new InvalidRequestError(404, `Data lookup ${request.provider}/${request.action} not found`);
     const lookup = parseDataLookup(input, entry);

@@ -12,6 +12,7 @@ import {
   toSlug,
 } from '#catalogue';
 import { InvalidRequestError, UpstreamError } from '../errors.ts';
+import { assertOffered } from '../missing-settings.ts';
 
 const SORTS = ['price', 'throughput', 'latency', 'exacto'] as const;
 export type RoutingSort = (typeof SORTS)[number];
@@ -75,12 +76,15 @@ const PRIVATE_MODEL_MESSAGE =
 /**
  * Finds a model by its id or alias, with or without suffixes. Private models are rejected, because the routes that call
  * this function read the request.
- * @throws InvalidRequestError 404 if there is no such model or variant; 400 for a private model
+ * @throws InvalidRequestError 404 if there is no such model or variant, or no provider here serves it; 400 for a private model
  */
 export function resolveModel(name: string, catalogue: Catalogue): ResolvedModel<AnyModel> {
   if (name.startsWith(PRIVATE_PREFIX)) throw new InvalidRequestError(400, PRIVATE_MODEL_MESSAGE, 'model');
   const exactMatch = catalogue.findModel(name);
-  if (exactMatch) return { model: exactMatch, sort: undefined, online: false, forwardedSuffix: '' };
+  if (exactMatch) {
+    assertModelOffered(exactMatch, catalogue);
+    return { model: exactMatch, sort: undefined, online: false, forwardedSuffix: '' };
+  }
   const parts = name.split(':');
   // An id may contain a colon: the longest prefix that is a model counts.
   const length = parts.findLastIndex((_, i) => catalogue.findModel(parts.slice(0, i + 1).join(':')) !== undefined) + 1;
@@ -96,7 +100,13 @@ export function resolveModel(name: string, catalogue: Catalogue): ResolvedModel<
     else if (suffix === 'thinking' || suffix === 'extended') model = resolveVariant(model, suffix, name, catalogue);
     else forwardedSuffix += `:${suffix}`;
   }
+  assertModelOffered(model, catalogue);
   return { model, sort, online, forwardedSuffix };
+}
+
+/** @throws InvalidRequestError 404 if no provider of this installation serves the model */
+export function assertModelOffered({ id }: AnyModel, catalogue: Catalogue): void {
+  assertOffered(catalogue, id, `The model "${id}"`, 'model');
 }
 
 function resolveVariant(

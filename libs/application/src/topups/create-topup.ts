@@ -144,12 +144,17 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
   private getMethod(name: string): AvailablePaymentMethod {
     const method = this.paymentMethods.findMethod(name);
     if (method) return method;
-    throw unknownMethodError(name);
+    throw createMethodError(name, this.paymentMethods);
   }
 }
 
-export function unknownMethodError(name: string): InvalidRequestError {
-  return new InvalidRequestError(404, `Payment method "${name}" not found`, 'method');
+export const NO_BACKEND_MESSAGE =
+  'This installation has no payment backend and offers no top-ups: request credit from its operator';
+
+/** Creates the error for a payment method that is not available here. */
+export function createMethodError(name: string, { hasBackend }: PaymentMethods): InvalidRequestError {
+  const message = hasBackend ? `Payment method "${name}" not found` : NO_BACKEND_MESSAGE;
+  return new InvalidRequestError(404, message, 'method');
 }
 
 function assertWithinLimits({ limits }: PaymentMethod, coin: CoinTerms, { amount, currency }: RequestedAmount): void {

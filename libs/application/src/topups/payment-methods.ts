@@ -50,9 +50,18 @@ export class PaymentMethods {
     return max === undefined ? undefined : parseUsd(max);
   }
 
+  get availableMethods(): readonly PaymentMethod[] {
+    return this.terms.methods.filter((method) => this.backends.findForMethod(method));
+  }
+
   /** The available methods of the public list. */
   get publicMethods(): readonly PaymentMethod[] {
-    return this.terms.methods.filter((method) => method.listed && this.backends.findForMethod(method));
+    return this.availableMethods.filter((method) => method.listed);
+  }
+
+  /** Whether any payment can be received here. */
+  get hasBackend(): boolean {
+    return this.backends.backends.length > 0;
   }
 
   /** Also supports methods that are no longer available. */

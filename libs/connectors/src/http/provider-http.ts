@@ -36,12 +36,12 @@ export class ProviderHttp {
 
   /**
    * @param baseUrl the provider's URL, to which paths are appended
-   * @param credential masked in the text of all error responses
+   * @param credential masked in the text of all error responses, if there is one
    */
   constructor(
     readonly baseUrl: string,
     private readonly timeouts: Timeouts,
-    private credential: string,
+    private credential: string | undefined,
     { connections = MAX_CONNECTIONS, monitor = NO_CREDENTIAL_MONITOR }: ProviderHttpOptions = {},
   ) {
     this.monitor = monitor;
@@ -63,7 +63,7 @@ export class ProviderHttp {
    * Also masks a new credential. The previous one is still masked, because its requests may still be running.
    * @param monitor gets what responses to new requests, and to those of new clients, show about the new credential
    */
-  replaceCredential(credential: string, monitor: CredentialMonitor): void {
+  replaceCredential(credential: string | undefined, monitor: CredentialMonitor): void {
     this.currentRedactor = new CredentialRedactor(credential, this.credential);
     this.credential = credential;
     this.monitor = monitor;

@@ -19,8 +19,9 @@ export class CredentialRedactor {
   private readonly forms: readonly Buffer[];
   private readonly maxLength: number;
 
-  constructor(...credentials: readonly string[]) {
-    const longCredentials = credentials.filter(({ length }) => length >= MIN_CHARACTERS);
+  constructor(...credentials: readonly (string | undefined)[]) {
+    const present = credentials.filter((credential) => credential !== undefined);
+    const longCredentials = present.filter(({ length }) => length >= MIN_CHARACTERS);
     this.forms = longCredentials.flatMap(toForms).map((form) => Buffer.from(form));
     this.maxLength = Math.max(1, ...this.forms.map(({ length }) => length));
   }

@@ -1,10 +1,12 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, describe, expect, test } from '@jest/globals';
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Hold, UpstreamError } from '#application';
-import { listRequirements, readCatalogue, readProviders } from '#catalogue';
-import { createProviders } from './open-providers.ts';
+import { type Capability, listRequirements, readCatalogue, readProviders } from '#catalogue';
+import { type ConnectedProviders, createProviders } from './open-providers.ts';
+import type { CredentialLocation } from './provider.ts';
 
 const hold = {} as Hold;
 const timeouts = { connectTimeoutMs: 10_000, idleTimeoutMs: 10_000 };
@@ -43,12 +45,12 @@ describe('a provider', () => {
     expect(providers.supports('one', 'search')).toBe(false);
   });
 
-  test('lists its capabilities but cannot be called without a credential', () => {
+  test('lists its capabilities but cannot be called without settings', () => {
     expect(providers.supports('two', 'chat')).toBe(true);
-    expect(providers.findUnavailableReason('two')).toBe('is not configured on this gateway');
+    expect(providers.findMissingSetting('two')).toBe('TWO_API_KEY');
     expect(refused('two')).toMatchObject({
       code: 'upstream_unavailable',
-      message: '"two" is not configured on this gateway',
+      message: '"two" is not available here: it requires TWO_API_KEY',
     });
   });
 
@@ -90,6 +92,72 @@ test('the next call uses a replaced credential, and responses hide both credenti
   expect(sent).toEqual(['Bearer sk-before', 'Bearer sk-after!']);
   await provider.close();
   server.close();
+});
+
+describe('without a credential', () => {
+  const sent: [url: string, headers: IncomingHttpHeaders][] = [];
+  const server = createServer(({ url = '', headers }, response) => {
+    sent.push([url, headers]);
+    response.writeHead(400).end('{}');
+  }).listen(0, '127.0.0.1');
+  let without: ConnectedProviders;
+  const locations: Record<string, CredentialLocation> = {
+    'data in a header': { in: 'header', name: 'x-api-key' },
+    'data in the query': { in: 'query', name: 'key' },
+  };
+  const slugs = [
+    'openai',
+    'anthropic',
+    'exa',
+    'fal',
+    'google',
+    'deepgram',
+    'elevenlabs',
+    'ehbp',
+    ...Object.keys(locations),
+  ];
+  beforeAll(async () => {
+    if (!server.listening) await once(server, 'listening');
+    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const configs = slugs.map((slug) => ({
+      ...vendor(slug, slug.split(' ')[0] as string),
+      credential: locations[slug],
+    }));
+    const connection = { baseUrl, credential: undefined };
+    without = createProviders(configs, { ...timeouts, providers: new Map(slugs.map((slug) => [slug, connection])) });
+  });
+  afterAll(async () => {
+    await without.close();
+    server.close();
+  });
+
+  const media = { model: 'm', parameters: {}, wireMapping: {}, prompt: 'p', count: 1, images: [] };
+  const search = { query: 'q', maxResults: 1, includeDomains: [], excludeDomains: [], location: undefined };
+  const lookup = { method: 'GET', path: '/x', query: [['key', 'customer']], headers: {} };
+  const sealed = { enclave: '', encapsulatedKey: 'aa', stream: false, body: Readable.from([Buffer.from('x')]) };
+  test.each<[string, Capability, object]>([
+    ['openai', 'embeddings', { model: 'm', body: { input: 'x' } }],
+    ['openai', 'speech', { ...media, input: 'x', voice: 'v' }],
+    ['anthropic', 'chat', { model: 'm', body: { model: 'm', messages: [{ role: 'user', content: 'x' }] } }],
+    ['exa', 'search', search],
+    ['exa', 'data', lookup],
+    ['fal', 'images', media],
+    ['google', 'images', media],
+    ['deepgram', 'speech', { ...media, input: 'x', voice: 'v' }],
+    ['elevenlabs', 'speech', { ...media, input: 'x', voice: 'v' }],
+    ['ehbp', 'privateChat', sealed],
+    ['data in a header', 'data', lookup],
+    ['data in the query', 'data', lookup],
+  ])('a call of %s (%s) has none, in no header and no parameter', async (slug, capability, call) => {
+    sent.length = 0;
+    const send = without.get(hold, slug, capability) as unknown as (call: object) => Promise<unknown>;
+    await Promise.resolve(send({ ...call, signal: AbortSignal.timeout(10_000) })).catch(() => {});
+    expect(sent.length).toBeGreaterThan(0);
+    for (const [url, headers] of sent) {
+      expect(Object.keys(headers).filter((name) => /auth|api-key/.test(name))).toEqual([]);
+      expect(`${url} ${JSON.stringify(headers)}`).not.toMatch(/undefined|sandbox|Bearer/);
+    }
+  });
 });
 
 test('the shipped providers have all capabilities that the shipped catalogue requires', async () => {

@@ -34,15 +34,14 @@ const PROTOCOLS: Readonly<Record<string, CreateProvider>> = {
   ehbp: createEhbpProvider,
 };
 
-const NO_CREDENTIAL = 'is not configured on this gateway';
-
 export interface ProviderConnection {
   readonly baseUrl: string;
-  readonly credential: string;
+  /** Undefined for a provider that is called without a credential. */
+  readonly credential: string | undefined;
 }
 
 export interface ProviderSettings extends Timeouts {
-  /** By provider slug. Only providers with a credential are included. */
+  /** By provider slug. Only configured and simulated providers are included. */
   readonly providers: ReadonlyMap<string, ProviderConnection>;
 }
 
@@ -57,7 +56,7 @@ export function createProviders(
   rejected = new RejectedCredentials(() => {}),
 ): ConnectedProviders {
   const entries = configs.map((config) => {
-    const connection = settings.providers.get(config.slug) ?? { ...config, credential: '' };
+    const connection = settings.providers.get(config.slug) ?? { ...config, credential: undefined };
     const createMonitor = () =>
       rejected.createMonitor(config.slug, `the provider ${config.slug}`, `${config.env}_API_KEY`);
     const http = new ProviderHttp(connection.baseUrl, settings, connection.credential, {
@@ -66,7 +65,11 @@ export function createProviders(
     });
     return [config.slug, new ProviderAccess(config, { connection, http, createMonitor })] as const;
   });
-  return new ConnectedProviders(new Map(entries), new Set(settings.providers.keys()));
+  const unavailable = configs.filter(({ slug }) => !settings.providers.has(slug));
+  return new ConnectedProviders(
+    new Map(entries),
+    new Map(unavailable.map(({ slug, env }) => [slug, `${env}_API_KEY`])),
+  );
 }
 
 /**
@@ -74,7 +77,7 @@ export function createProviders(
  * continue on the same connections.
  */
 class ProviderAccess {
-  private credential: string;
+  private credential: string | undefined;
   private provider: Provider;
   private isKeyChecked = false;
 
@@ -120,7 +123,8 @@ class ProviderAccess {
 export class ConnectedProviders extends ProviderRegistry implements ProviderAvailability {
   constructor(
     private readonly providers: ReadonlyMap<string, ProviderAccess>,
-    private readonly configuredSlugs: ReadonlySet<string>,
+    /** The setting that would make a provider available, by the slugs of unavailable providers. */
+    private readonly missingSettings: ReadonlyMap<string, string>,
   ) {
     super();
   }
@@ -137,8 +141,8 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
     return this.providers.get(upstream)?.current[capability] !== undefined;
   }
 
-  findUnavailableReason(upstream: string): string | undefined {
-    return this.configuredSlugs.has(upstream) ? undefined : NO_CREDENTIAL;
+  findMissingSetting(upstream: string): string | undefined {
+    return this.missingSettings.get(upstream);
   }
 
   /**
@@ -147,7 +151,7 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
    * @param onUnknown gets the providers that neither accepted nor rejected their keys
    */
   async checkKeys(signal: AbortSignal, onUnknown: (upstream: string, error: Error) => void): Promise<void> {
-    const checks = [...this.configuredSlugs].map(async (upstream) => {
+    const checks = [...this.providers.keys()].map(async (upstream) => {
       try {
         await this.providers.get(upstream)?.takeKeyCheck()?.(signal);
       } catch (error) {
@@ -162,8 +166,8 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
   }
 
   private getCapability<F extends keyof Provider>(upstream: string, capability: F): NonNullable<Provider[F]> {
-    const reason = this.findUnavailableReason(upstream);
-    if (reason !== undefined) throw unavailableError(`"${upstream}" ${reason}`);
+    const setting = this.findMissingSetting(upstream);
+    if (setting !== undefined) throw unavailableError(`"${upstream}" is not available here: it requires ${setting}`);
     const implementation = this.providers.get(upstream)?.current[capability];
     if (implementation) return implementation;
     throw unavailableError(`"${upstream}" does not offer ${capability}`);

@@ -6,7 +6,8 @@ import type { Dialect } from './openai/dialect.ts';
 export interface ProviderClient {
   /** Sends requests to the provider's base URL. */
   readonly http: ProviderHttp;
-  readonly credential: string;
+  /** Undefined for a provider that is called without a credential. */
+  readonly credential: string | undefined;
 }
 
 /** The part of a provider's catalogue entry that the connectors use. */
@@ -27,6 +28,15 @@ export interface CredentialLocation {
   readonly name: string;
   /** Precedes the credential, such as `Bearer `. */
   readonly prefix?: string | undefined;
+}
+
+/** Returns the header with a credential; no header without a credential. */
+export function createCredentialHeader(
+  name: string,
+  credential: string | undefined,
+  prefix = '',
+): Readonly<Record<string, string>> {
+  return credential === undefined ? {} : { [name]: prefix + credential };
 }
 
 /** Creates the capabilities of a provider. No connection is opened before one of them is called. */

@@ -27,17 +27,10 @@ import { ProjectorModule } from '../../../../apps/projector/src/projector.module
 import { SagasModule } from '../../../../apps/sagas/src/sagas.module.ts';
 import { startSandbox } from '../../../../apps/sandbox/src/sandbox.ts';
 import { SandboxBillReader } from './sandbox-bill.ts';
+import { type Environment, resolveSandboxSettings } from './sandbox-settings.ts';
 import { copyCatalogue } from './test-catalogue.ts';
 import { createTestDatabase } from './test-database.ts';
 
-/** Prefix of a setting that is replaced by the URL of the sandbox. */
-const SANDBOX_PREFIX = /^sandbox:(?=\/)/;
-/** Set explicitly, because these URLs have no default if a test sets the URL of a payment backend. */
-const RATES = {
-  KRAKEN_URL: 'sandbox:/kraken',
-  COINBASE_URL: 'sandbox:/coinbase',
-  COINGECKO_URL: 'sandbox:/coingecko',
-};
 /** Raises the limits per IP address, because all requests of a test come from one address. */
 const UNLIMITED = {
   ACCOUNTS_PER_HOUR: '1000000',
@@ -56,8 +49,6 @@ export interface TestWallet {
   readonly id: string;
   readonly nwc_url: string;
 }
-
-type Environment = Readonly<Record<string, string>>;
 
 export class TestWorld {
   private constructor(
@@ -112,7 +103,7 @@ export class TestWorld {
       ...UNLIMITED,
       PRIVATE_SOURCES: sandbox.url,
       ...(models.length > 0 ? { CATALOGUE_DIR: catalogue } : {}),
-      ...resolveSandboxUrls({ ...RATES, ...environment }, sandbox.url),
+      ...resolveSandboxSettings(environment, sandbox.url),
     };
     const reader = new SettingsReader(readProviders);
     const settings = reader.read(variables);
@@ -284,13 +275,6 @@ export class TestWorld {
       await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
     }
   }
-}
-
-/** Replaces SANDBOX_PREFIX in settings by the URL of the sandbox. */
-function resolveSandboxUrls(environment: Readonly<Record<string, string>>, url: string): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(environment).map(([name, value]) => [name, value.replace(SANDBOX_PREFIX, url)]),
-  );
 }
 
 async function createEmptyDatabase(resources: AsyncDisposableStack): Promise<string> {

@@ -8,6 +8,7 @@ import type { Payer } from '../../billing/payer.ts';
 import type { CatalogueService } from '../../catalogue-service.ts';
 import { InvalidRequestError } from '../../errors.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';
+import { assertModelOffered } from '../../routing/preferences.ts';
 import { calculateMaxCallPrice, calculateStopPrice, EXTENSIBLE_HOLD_DIVISOR } from '../chat/chat-quote.ts';
 import type { OutputLengthStats } from '../chat-execution/output-length-stats.ts';
 import type { EnclaveOverhead } from './ciphertext-usage.ts';
@@ -101,6 +102,7 @@ export function resolvePrivateModel(
   catalogue: Catalogue,
 ): { readonly model: TokenPricedModel; readonly endpoint: Endpoint } {
   const model = catalogue.findModel(name);
+  if (model !== undefined) assertModelOffered(model, catalogue);
   const endpoint = model?.endpoints[0];
   if (model?.type !== 'chat' || !isPrivate(model) || !endpoint)
     throw new InvalidRequestError(404, `The private model "${name}" does not exist`, 'model');

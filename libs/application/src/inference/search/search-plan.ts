@@ -2,6 +2,7 @@
 import type { Catalogue, Endpoint, TokenPricedModel } from '#catalogue';
 import type { Tariff } from '#domain';
 import { InvalidRequestError } from '../../errors.ts';
+import { assertOffered } from '../../missing-settings.ts';
 import type { NativeSearch, SearchLocation } from '../../providers/web-search.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
 import type { SearchRequest } from './search-request.ts';
@@ -73,12 +74,12 @@ export interface PlannedSearch {
  * all endpoints support tools and `n` is 1. Otherwise the gateway searches before the call.
  * @returns an undefined `plan` if the catalogue has no fee for the search, or there is no text to search for
  * @throws InvalidRequestError 400 if a native search is not available or its domains conflict; 404 if the search would
- *   retain the query, which the request forbids
+ *   retain the query, which the request forbids, or if no provider here searches
  */
 export function planSearch(
   request: SearchRequest,
   { body, model, endpoints, zdr }: SearchPlanParams,
-  catalogue: Pick<Catalogue, 'findService' | 'hasZeroDataRetention'>,
+  catalogue: Pick<Catalogue, 'findService' | 'hasZeroDataRetention' | 'listMissingSettings'>,
 ): PlannedSearch {
   const allowsService = (service: string) => !zdr || catalogue.hasZeroDataRetention(service);
   if (request.engine !== 'exa') {
@@ -98,6 +99,7 @@ export function planSearch(
       throw searches.length > 0 ? createRetentionError(model) : createNoNativeSearchError(model, request);
   }
   if (!allowsService(WEB_SEARCH)) throw createRetentionError(model);
+  assertOffered(catalogue, WEB_SEARCH, 'The web search', request.isModelDecided ? 'tools' : 'plugins');
   const fee = catalogue.findService(WEB_SEARCH);
   return { plan: fee && createPlan(request, body, endpoints, fee), endpoints };
 }

@@ -1,5 +1,5 @@
 import type { Provider } from '#application';
-import type { ProviderClient, ProviderConfig } from '../provider.ts';
+import { createCredentialHeader, type ProviderClient, type ProviderConfig } from '../provider.ts';
 import { ANTHROPIC_HEADERS, AnthropicChat, toAnthropicError } from './anthropic-chat.ts';
 import { messagesFilter } from './field-filter.ts';
 
@@ -8,7 +8,7 @@ export function createAnthropicProvider(
   { http, credential }: ProviderClient,
   { keyCheck }: Pick<ProviderConfig, 'keyCheck'> = {},
 ) {
-  const headers = { ...ANTHROPIC_HEADERS, 'x-api-key': credential };
+  const headers = { ...ANTHROPIC_HEADERS, ...createCredentialHeader('x-api-key', credential) };
   const chat = new AnthropicChat(
     http.createJsonClient('/v1/messages', { headers, fieldFilter: messagesFilter, mapErrorResponse: toAnthropicError }),
   );

@@ -43,6 +43,7 @@ function toCredentialFields(
   { credential }: ProviderClient,
   { in: location, name, prefix = '' }: CredentialLocation,
 ): Pick<DataCall, 'query' | 'headers'> {
+  if (credential === undefined) return { query: [], headers: {} };
   const secret = prefix + credential;
   return location === 'query' ? { query: [[name, secret]], headers: {} } : { query: [], headers: { [name]: secret } };
 }

@@ -1,5 +1,5 @@
 import type { Provider } from '#application';
-import type { ProviderClient, ProviderConfig } from '../provider.ts';
+import { createCredentialHeader, type ProviderClient, type ProviderConfig } from '../provider.ts';
 import { toKeyCheckError } from './errors.ts';
 import { transcribe } from './listen.ts';
 import { speak } from './speak.ts';
@@ -9,7 +9,7 @@ export function createDeepgramProvider(
   { http, credential }: ProviderClient,
   { keyCheck }: Pick<ProviderConfig, 'keyCheck'> = {},
 ) {
-  const headers = { authorization: `Token ${credential}` };
+  const headers = createCredentialHeader('authorization', credential, 'Token ');
   return {
     transcription: (call) => transcribe(http, headers, call),
     speech: (call) => speak(http, headers, call),

@@ -23,6 +23,7 @@ import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
 import { parseTokenCount } from '../../http/parse-reported.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
+import { createCredentialHeader } from '../provider.ts';
 
 const USAGE_HEADER = 'x-tinfoil-usage-metrics';
 /** For example `prompt=67,completion=42,total=109`. */
@@ -36,7 +37,7 @@ const MESSAGE_REQUEST_REJECTED = 'The enclave rejected the request';
 /** @throws EncryptedErrorResponse for an error response that the client gets; UpstreamError for any other failure */
 export async function sendPrivateChat(
   http: ProviderHttp,
-  credential: string,
+  credential: string | undefined,
   call: PrivateChatCall,
 ): Promise<EncryptedResponse> {
   const { enclave, encapsulatedKey, stream, body, signal } = call;
@@ -49,7 +50,7 @@ export async function sendPrivateChat(
     .request(`${enclave}/v1/chat/completions`, {
       method: 'POST',
       headers: {
-        authorization: `Bearer ${credential}`,
+        ...createCredentialHeader('authorization', credential, 'Bearer '),
         'content-type': 'application/json',
         accept: stream ? 'text/event-stream' : 'application/json',
         [ENCAPSULATED_KEY_HEADER]: encapsulatedKey,

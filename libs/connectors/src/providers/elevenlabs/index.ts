@@ -3,7 +3,7 @@ import type { Provider, SpeechAudio, SpeechCall } from '#application';
 import { parseHeaderCount } from '../../http/parse-reported.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
 import { toSpeechAudio } from '../../http/speech-response.ts';
-import type { ProviderClient, ProviderConfig } from '../provider.ts';
+import { createCredentialHeader, type ProviderClient, type ProviderConfig } from '../provider.ts';
 import { getRequestId, toElevenLabsError, toKeyCheckError } from './errors.ts';
 
 /** The header of a WAV file contains the length of the audio, so this format is not streamed. */
@@ -24,7 +24,7 @@ export function createElevenLabsProvider(
   { http, credential }: ProviderClient,
   { keyCheck }: Pick<ProviderConfig, 'keyCheck'> = {},
 ) {
-  const headers = { 'xi-api-key': credential };
+  const headers = createCredentialHeader('xi-api-key', credential);
   return {
     speech: (call) => speak(http, headers, call),
     checkKey: http.createKeyCheck(keyCheck, { headers, mapErrorResponse: toKeyCheckError }),

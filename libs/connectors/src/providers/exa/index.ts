@@ -1,14 +1,14 @@
 import type { Provider } from '#application';
 import { toDataError } from '../data/error-message.ts';
 import { createDataLookup } from '../data/index.ts';
-import type { ProviderClient, ProviderConfig } from '../provider.ts';
+import { createCredentialHeader, type ProviderClient, type ProviderConfig } from '../provider.ts';
 import { ExaSearch, searchRequestFilter } from './exa-search.ts';
 
 const CREDENTIAL_HEADER = 'x-api-key';
 
 export function createExaProvider(client: ProviderClient, { keyCheck }: Pick<ProviderConfig, 'keyCheck'> = {}) {
   const { http, credential } = client;
-  const headers = { [CREDENTIAL_HEADER]: credential };
+  const headers = createCredentialHeader(CREDENTIAL_HEADER, credential);
   const web = new ExaSearch(http.createJsonClient('/search', { headers, fieldFilter: searchRequestFilter }));
   return {
     search: (query) => web.search(query),

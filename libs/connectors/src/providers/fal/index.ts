@@ -1,5 +1,5 @@
 import type { Provider } from '#application';
-import type { ProviderClient, ProviderConfig } from '../provider.ts';
+import { createCredentialHeader, type ProviderClient, type ProviderConfig } from '../provider.ts';
 import { FalImages } from './fal-images.ts';
 import { FalVideos } from './fal-videos.ts';
 import { FalQueue } from './queue.ts';
@@ -11,7 +11,7 @@ const FAL_KEYS_URL = `https://rest.fal.ai${KEYS_PATH}`;
 
 /** fal. The base URL is that of its queue. */
 export function createFalProvider({ http, credential }: ProviderClient, config: ProviderConfig) {
-  const queue = new FalQueue(http, credential);
+  const queue = new FalQueue(http, createCredentialHeader('authorization', credential, 'Key '));
   const images = new FalImages(queue);
   const keysUrl = http.baseUrl === config.baseUrl ? FAL_KEYS_URL : `${http.baseUrl}${KEYS_PATH}`;
   return {

@@ -35,14 +35,10 @@ const STATES: Readonly<Record<string, QueueState>> = {
 };
 
 export class FalQueue {
-  private readonly headers: Readonly<Record<string, string>>;
-
   constructor(
     private readonly http: ProviderHttp,
-    credential: string,
-  ) {
-    this.headers = { authorization: `Key ${credential}` };
-  }
+    private readonly headers: Readonly<Record<string, string>>,
+  ) {}
 
   /**
    * @throws UpstreamError. Without `status` it is unknown whether fal accepted the request, unless `isUnsent` is set.

@@ -1,5 +1,5 @@
 import type { Provider } from '#application';
-import type { ProviderClient, ProviderConfig } from '../provider.ts';
+import { createCredentialHeader, type ProviderClient, type ProviderConfig } from '../provider.ts';
 import { toGoogleError } from './errors.ts';
 import { GeminiImages } from './gemini-images.ts';
 import { VeoVideos } from './veo-videos.ts';
@@ -9,7 +9,7 @@ export function createGoogleProvider(
   { http, credential }: ProviderClient,
   { keyCheck }: Pick<ProviderConfig, 'keyCheck'> = {},
 ) {
-  const headers = { 'x-goog-api-key': credential };
+  const headers = createCredentialHeader('x-goog-api-key', credential);
   const images = new GeminiImages(http, headers);
   return {
     images: (call) => images.generate(call),

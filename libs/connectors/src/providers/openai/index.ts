@@ -1,6 +1,6 @@
 import type { Provider } from '#application';
 import { toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
-import type { ProviderClient, ProviderConfig } from '../provider.ts';
+import { createCredentialHeader, type ProviderClient, type ProviderConfig } from '../provider.ts';
 import { createChatFilter, embeddingsFilter, responsesFilter } from './field-filter.ts';
 import { synthesizeSpeech, transcribe } from './openai-audio.ts';
 import { OpenAiChat } from './openai-chat.ts';
@@ -12,7 +12,7 @@ export function createOpenAiProvider(
   { http, credential }: ProviderClient,
   { dialect = {}, keyCheck }: Pick<ProviderConfig, 'dialect' | 'keyCheck'>,
 ) {
-  const headers = { authorization: `Bearer ${credential}` };
+  const headers = createCredentialHeader('authorization', credential, 'Bearer ');
   const completionsClient = http.createJsonClient('/chat/completions', {
     headers,
     fieldFilter: createChatFilter(dialect),
