@@ -180,6 +180,7 @@ describe('the program that `npm start` runs', () => {
 
   test('prints its URLs and commands for a first paid request', () => {
     const { spoken, api, sandbox } = program;
+    expect(spoken).toMatch(/^\n {2}Countinghouse, a demonstration: all providers and payments are simulated\n/);
     for (const each of [
       `${api}/v1\n`,
       sandbox,

@@ -30,6 +30,7 @@ function selling(baseUsd: string, upstream = 'here'): Catalogue {
 const vendors = {
   supports: () => true,
   findMissingSetting: (upstream: string) => (upstream === 'here' ? undefined : 'AWAY_API_KEY'),
+  isSimulated: () => true,
 };
 const costOf = (catalogue: Catalogue | undefined) => {
   const [price] = catalogue?.findDataEndpoint('web', 'search')?.endpoint.tariff.prices ?? [];

@@ -1,14 +1,12 @@
 import { LRUCache } from 'lru-cache';
-import { type Capability, type Catalogue, listRequirements } from '#catalogue';
+import { type Capability, type Catalogue, type EndpointAvailability, listRequirements } from '#catalogue';
 import { createRootCause } from '#kernel';
 import { Clock } from './clock.ts';
 import { PriceLists } from './streams.ts';
 
 /** The capabilities of providers, and whether the providers are available in this installation. */
-export interface ProviderAvailability {
+export interface ProviderAvailability extends EndpointAvailability {
   supports(upstream: string, capability: Capability): boolean;
-  /** Returns the setting that would make a provider available here; undefined if it is available. */
-  findMissingSetting(upstream: string): string | undefined;
 }
 
 /** Enough for all proofs of payment: they refer to price lists of about the last day, and prices rarely change. */
@@ -76,7 +74,7 @@ export class CatalogueService {
     const { version, lines } = next.priceList;
     const data = { version, lines, at: this.clock.now() };
     await this.priceLists.run(version, { type: 'PublishPriceList', data }, createRootCause('catalogue', version));
-    this.currentCatalogue = next.withAvailableEndpoints((upstream) => this.providers.findMissingSetting(upstream));
+    this.currentCatalogue = next.withAvailableEndpoints(this.providers);
     this.cachedCatalogues.clear();
   }
 }

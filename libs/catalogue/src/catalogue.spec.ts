@@ -327,10 +327,21 @@ describe('a catalogue with an earlier price list', () => {
   });
 
   test('still excludes endpoints of unavailable providers', () => {
-    const here = catalogue.withAvailableEndpoints((upstream) => (upstream === 'exa' ? 'is unavailable' : undefined));
+    const here = catalogue.withAvailableEndpoints({
+      findMissingSetting: (upstream) => (upstream === 'exa' ? 'EXA_API_KEY' : undefined),
+      isSimulated: () => true,
+    });
     const both = here.withPriceList({ version: 'then', lines });
     expect(both.findDataEndpoint('web', 'search')).toBeUndefined();
     expect(both.dataEndpoints.length).toBe(here.dataEndpoints.length);
+  });
+
+  test('has a model that only the sandbox serves if its provider is simulated', () => {
+    const at = (isSimulated: boolean) =>
+      catalogue.withAvailableEndpoints({ findMissingSetting: () => undefined, isSimulated: () => isSimulated });
+    expect(at(true).findModel('flat')?.id).toBe('countinghouse/flat');
+    expect(at(false).findModel('flat')).toBeUndefined();
+    expect(at(false).models.length).toBe(catalogue.models.length - 1);
   });
 
   test('counts results only if the list has a cost for them, and excludes a lookup that cannot count them', () => {

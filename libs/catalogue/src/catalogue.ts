@@ -32,6 +32,14 @@ export interface Endpoint
   readonly quantization: Quantization;
 }
 
+/** Which providers can be called in an installation. */
+export interface EndpointAvailability {
+  /** Returns the setting that would make a provider available; undefined if it is available. */
+  findMissingSetting(upstream: string): string | undefined;
+  /** Whether the sandbox simulates a provider. */
+  isSimulated(upstream: string): boolean;
+}
+
 interface BaseModel {
   /** Reasons why endpoints of the data files cannot be called, by slug. */
   readonly excludedEndpoints?: Readonly<Record<string, string>>;
@@ -140,16 +148,22 @@ export class Catalogue {
   }
 
   /**
-   * Returns the catalogue without the endpoints of unavailable providers. The price list is not changed, so that
+   * Returns the catalogue without the endpoints of unavailable providers, and without the models that only the sandbox
+   * serves if their providers are real. The price list is not changed, so that
    * gateways with different credentials publish the same version.
-   * @param findMissingSetting returns the setting that would make a provider available; undefined if it is available
    */
-  withAvailableEndpoints(findMissingSetting: (upstream: string) => string | undefined): Catalogue {
+  withAvailableEndpoints(providers: EndpointAvailability): Catalogue {
     const { parts } = this.mapEndpoints((endpoint) => {
-      const setting = findMissingSetting(endpoint.upstream);
+      const setting = providers.findMissingSetting(endpoint.upstream);
       return setting === undefined ? endpoint : `requires ${setting}`;
     });
-    return new Catalogue({ ...parts, missingSettings: this.collectMissingSettings(findMissingSetting) });
+    const models = parts.models.filter(
+      (model) =>
+        isMediaModel(model) ||
+        !model.simulated ||
+        model.endpoints.some(({ upstream }) => providers.isSimulated(upstream)),
+    );
+    return new Catalogue({ ...parts, models, missingSettings: this.collectMissingSettings(providers) });
   }
 
   /**
@@ -199,14 +213,16 @@ export class Catalogue {
     return this.parts.services.find(({ of }) => of === name);
   }
 
-  private collectMissingSettings(findMissingSetting: (upstream: string) => string | undefined): MissingSettings {
+  private collectMissingSettings(providers: EndpointAvailability): MissingSettings {
     const upstreams = [
       ...this.models.map(({ id, endpoints }) => [id, endpoints.map(({ upstream }) => upstream)] as const),
       ...this.dataEndpoints.map(({ endpoint }) => [endpoint.model, [endpoint.upstream]] as const),
       ...this.parts.services.map(({ of, provider }) => [of, [provider]] as const),
     ];
     const missing = upstreams.flatMap(([name, slugs]) => {
-      const settings = slugs.map(findMissingSetting).filter((setting) => setting !== undefined);
+      const settings = slugs
+        .map((slug) => providers.findMissingSetting(slug))
+        .filter((setting) => setting !== undefined);
       return settings.length < slugs.length ? [] : [[name, [...new Set(settings)]] as const];
     });
     return new Map(missing);

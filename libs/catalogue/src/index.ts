@@ -3,6 +3,7 @@ export {
   Catalogue,
   type DataEndpoint,
   type Endpoint,
+  type EndpointAvailability,
   type MediaModel,
   type PriceList,
   type TokenPricedModel,

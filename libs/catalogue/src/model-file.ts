@@ -147,6 +147,8 @@ export interface ModelFile extends BaseModelFile {
    * https://github.com/ollama/ollama/issues/12088).
    */
   readonly vocabulary?: number;
+  /** Only the sandbox serves the model. */
+  readonly simulated?: boolean;
   /** The model searches the web for every response, which its price includes. */
   readonly searchesWeb?: boolean;
   /** Ids of the models that the suffixes `:thinking` and `:extended` select. */
@@ -239,6 +241,7 @@ export const chatModel = objectRule({
   maxOutput: count,
   longOutput: optionalRule(count),
   imageTokens: optionalRule(count),
+  simulated: optionalRule(flag),
   searchesWeb: optionalRule(flag),
   variants: optionalRule(objectRule({ thinking: optionalRule(text), extended: optionalRule(text) })),
   routing: optionalRule(

@@ -18,6 +18,8 @@ export interface ProviderConnectionSettings {
   readonly baseUrl: string;
   /** Undefined for a provider that is called without a credential. */
   readonly credential: string | undefined;
+  /** The sandbox simulates the provider. */
+  readonly isSimulated?: true;
 }
 
 /** Returns the names of the settings of providers. */
@@ -72,7 +74,8 @@ export function selectConfiguredProviders(
       if (isConfigured(env, provider))
         return [[slug, { baseUrl: address ?? defaultBaseUrl, credential: key }] as const];
       if (address === undefined && isAnyConfigured) return [];
-      return [[slug, { baseUrl: address ?? sandboxUrl + sandboxPath, credential: SANDBOX_KEY }] as const];
+      const baseUrl = address ?? sandboxUrl + sandboxPath;
+      return [[slug, { baseUrl, credential: SANDBOX_KEY, isSimulated: true }] as const];
     }),
   );
 }

@@ -219,6 +219,7 @@ describe('providers', () => {
   const played = (name: string, at = 'http://127.0.0.1:3100') => ({
     baseUrl: `${at}/${name}/v1`,
     credential: 'sandbox',
+    isSimulated: true,
   });
 
   test('are all simulated by the sandbox, at its address, if none has a key', () => {
@@ -248,7 +249,7 @@ describe('providers', () => {
     ['its port under another name of this host', 'http://localhost:3100/two/v1', {}],
     ['SANDBOX_URL', 'http://sandbox:1/two/v1', { SANDBOX_URL: 'http://sandbox:1' }],
   ])('at an address of the sandbox, %s, are simulated, which configures no provider', (_, address, env) => {
-    const two = { baseUrl: address, credential: 'sandbox' };
+    const two = { baseUrl: address, credential: 'sandbox', isSimulated: true };
     expect(reached({ ...env, TWO_BASE_URL: address })).toEqual({ ...reached(env), two });
     expect(reached({ ...env, TWO_BASE_URL: address, ONE_API_KEY: 'k' })).toEqual({ one: real('one', 'k'), two });
   });

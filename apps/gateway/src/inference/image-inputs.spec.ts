@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => tapped.close());
 
-const { models } = readCatalogue();
+const models = readCatalogue().models.filter((model) => !('simulated' in model));
 const chats = models.filter((model) => model.type === 'chat' && !isPrivate(model));
 const blind = chats.filter(({ inputs }) => !inputs.includes('image')).map(({ id }) => id);
 const seeing = chats.filter(({ inputs }) => inputs.includes('image')).map(({ id }) => id);

@@ -38,6 +38,8 @@ export interface ProviderConnection {
   readonly baseUrl: string;
   /** Undefined for a provider that is called without a credential. */
   readonly credential: string | undefined;
+  /** Whether the sandbox simulates the provider. */
+  readonly isSimulated?: boolean;
 }
 
 export interface ProviderSettings extends Timeouts {
@@ -69,6 +71,7 @@ export function createProviders(
   return new ConnectedProviders(
     new Map(entries),
     new Map(unavailable.map(({ slug, env }) => [slug, `${env}_API_KEY`])),
+    new Set([...settings.providers].flatMap(([slug, { isSimulated }]) => (isSimulated ? [slug] : []))),
   );
 }
 
@@ -125,6 +128,7 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
     private readonly providers: ReadonlyMap<string, ProviderAccess>,
     /** The setting that would make a provider available, by the slugs of unavailable providers. */
     private readonly missingSettings: ReadonlyMap<string, string>,
+    private readonly simulated: ReadonlySet<string>,
   ) {
     super();
   }
@@ -151,14 +155,18 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
    * @param onUnknown gets the providers that neither accepted nor rejected their keys
    */
   async checkKeys(signal: AbortSignal, onUnknown: (upstream: string, error: Error) => void): Promise<void> {
-    const checks = [...this.providers.keys()].map(async (upstream) => {
+    const checks = [...this.providers].map(async ([upstream, provider]) => {
       try {
-        await this.providers.get(upstream)?.takeKeyCheck()?.(signal);
+        await provider.takeKeyCheck()?.(signal);
       } catch (error) {
         if (!(error instanceof UpstreamError && error.isCredentialRejected)) onUnknown(upstream, error as Error);
       }
     });
     await Promise.all(checks);
+  }
+
+  isSimulated(upstream: string): boolean {
+    return this.simulated.has(upstream);
   }
 
   async close(): Promise<void> {
