@@ -5,7 +5,7 @@ import pg from 'pg';
 import { createStreams, PayerFactory, SystemClock } from '#application';
 import { PostgresSnapshots } from '#eventstore';
 import { createLog, type Foundation, openFoundation, readSettings } from '#foundation';
-import { resolveAccountId } from '../../apps/ledger/src/account.ts';
+import { findAccount } from '../../apps/ledger/src/find-account.ts';
 import { type Customer, ProofCluster } from '../cluster.ts';
 import { charge, HOLD_AMOUNT, HOLD_MS, query, useManyAccounts } from '../sample-events.ts';
 import { computeMedian, measureInParallel, measureSequentially, type Target } from './load.ts';
@@ -48,11 +48,7 @@ export async function benchVolume({ events, dataDirs, print }: VolumeBench): Pro
     await full.stopRole('projector');
     const foundation = await openFoundation(readSettings({ DATA_DIR: fullDir }), createLog('warn'));
     try {
-      await appendToOneAccount(
-        foundation,
-        (await resolveAccountId(foundation, customers[0].creditId)) as string,
-        HOT_EVENTS,
-      );
+      await appendToOneAccount(foundation, (await findAccount(foundation, customers[0].creditId)).id, HOT_EVENTS);
       print(`appended ${HOT_EVENTS} events of one account`);
       await useManyAccounts(foundation.store, OTHER_ACCOUNTS, events - HOT_EVENTS);
       print(`appended ${events} events`);

@@ -42,8 +42,8 @@ export async function closeJobCost(foundation: Foundation, jobId: string, cost: 
   const amount = parseCost(cost);
   const { videos } = createStreams(store, NO_SNAPSHOTS, runtime);
   const data = { cost: amount, at: new Date().toISOString() };
-  const isNew = await runAsOperator(videos, jobId, { type: 'CloseVideoCost', data }, `: ${jobId}`);
-  print(`${jobId}: ${formatUsd(amount)} USD ${isNew ? 'is recorded as cost' : 'was recorded before'}`);
+  const { events } = await runAsOperator(videos, jobId, { type: 'CloseVideoCost', data }, { context: `: ${jobId}` });
+  print(`${jobId}: ${formatUsd(amount)} USD ${events.length > 0 ? 'is recorded as cost' : 'was recorded before'}`);
 }
 
 function parseCost(cost: string): PicoUsd {

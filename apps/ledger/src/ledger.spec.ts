@@ -328,28 +328,29 @@ test('autotopup prints every step of an automatic top-up without the secret of t
 
 describe('an invalid call prints nothing and fails with a message of one line:', () => {
   const usage =
-    'Usage: npm run ledger -- verify | replay [--until <ISO 8601 time or position>] | wallets [--until <ISO 8601 time or position>] | accruals [--since <ISO 8601 time>] [--until <ISO 8601 time or position>] | autotopup <account>';
+    'Usage: npm run ledger -- verify | replay [--until <ISO 8601 time or position>] | wallets [--until <ISO 8601 time or position>] | accruals [--since <ISO 8601 time>] [--until <ISO 8601 time or position>] | accounts [--all] | accounts create --name <name> [--actor <name>] | credit <account> --usd <amount> --reason <text>';
+  const of = (command: string) => `Usage: npm run ledger -- ${command}`;
   const until = '--until must be a position or an ISO 8601 time.';
   test.each<[string[], string]>([
     [[], usage],
     [['audit'], usage],
-    [['verify', 'balances'], usage],
-    [['verify', '--until', '1'], usage],
-    [['autotopup'], usage],
-    [['autotopup', 'one', 'two'], usage],
-    [['autotopup', 'one', '--until', '1'], usage],
-    [['account', OWED], 'No account has this credit_id.'],
-    [['autotopup', 'nobody'], 'The account nobody has never had a wallet connected.'],
+    [['verify', 'balances'], of('verify')],
+    [['verify', '--until', '1'], of('verify')],
+    [['autotopup'], of('autotopup <account>')],
+    [['autotopup', 'one', 'two'], of('autotopup <account>')],
+    [['autotopup', 'one', '--until', '1'], of('autotopup <account>')],
+    [['account', OWED], `There is no account "${OWED}", and no account with a key of this name.`],
+    [['autotopup', 'nobody'], 'There is no account "nobody"'],
     [['replay', '--until', 'yesterday'], until],
     [['replay', '--until', '1.5'], until],
     [['wallets', '--until', '1.5'], until],
     [['replay', '--until', '11/21/2026'], until],
     [['replay', '--until', '2026-02-30'], until],
     [['replay', '--until'], "Option '--until <value>' argument missing"],
-    [['replay', '--since', '2026-11-20'], usage],
+    [['replay', '--since', '2026-11-20'], of('replay [--until <ISO 8601 time or position>]')],
     [['accruals', '--since', '1'], '--since must be an ISO 8601 time.'],
     [['replay', '--from', '1'], "Unknown option '--from'"],
-    [['skip', 'topups', '1'], usage],
+    [['skip', 'topups', '1'], of('skip <read model> <position> --why <text>')],
   ])('ledger %j', async (args, complaint) => {
     const ended = await ledger(...args);
     expect(ended).toMatchObject({ code: 1, lines: [] });
@@ -358,11 +359,11 @@ describe('an invalid call prints nothing and fails with a message of one line:',
   });
 });
 
-test('keys forget rejects a configured key; account reports a missing key, not an unknown account', async () => {
-  const [line = ''] = (await ledger('keys')).lines;
+test('master-keys forget rejects a configured key; account reports a missing key, not an unknown account', async () => {
+  const [line = ''] = (await ledger('master-keys')).lines;
   const [id = ''] = line.split(':');
   expect(line).toMatch(/: in use, since /);
-  expect((await ledger('keys', 'forget', id)).complaint).toContain('remove it');
+  expect((await ledger('master-keys', 'forget', id)).complaint).toContain('remove it');
   const elsewhere = async (env: Readonly<Record<string, string>>) =>
     runLedger(['account', OWED], { ...environment(), ...env }, () => {}).catch((error) => error.message);
   expect(await elsewhere({ MASTER_KEY: randomBytes(32).toString('hex') })).toContain(

@@ -92,8 +92,8 @@ export async function creditExcess(
   print: Print,
 ): Promise<void> {
   const data = { payment: parsePaymentKey(paymentKey), at: new Date().toISOString() };
-  const isNew = await runAsOperator(openTopups(foundation), topupId, { type: 'CreditExcess', data });
-  print(`The excess of ${paymentKey} ${isNew ? 'is being credited' : 'was credited before'}`);
+  const { events } = await runAsOperator(openTopups(foundation), topupId, { type: 'CreditExcess', data });
+  print(`The excess of ${paymentKey} ${events.length > 0 ? 'is being credited' : 'was credited before'}`);
 }
 
 /**
@@ -107,8 +107,8 @@ export async function recordExcessRefund(
   print: Print,
 ): Promise<void> {
   const data = { payment: parsePaymentKey(paymentKey), why, at: new Date().toISOString() };
-  const isNew = await runAsOperator(openTopups(foundation), topupId, { type: 'RefundExcess', data });
-  print(`The refund of the excess of ${paymentKey} ${isNew ? 'is recorded' : 'was recorded before'}`);
+  const { events } = await runAsOperator(openTopups(foundation), topupId, { type: 'RefundExcess', data });
+  print(`The refund of the excess of ${paymentKey} ${events.length > 0 ? 'is recorded' : 'was recorded before'}`);
 }
 
 /**
@@ -123,8 +123,8 @@ export async function closeContests(
   const { paymentClaims } = createStreams(store, NO_SNAPSHOTS, runtime);
   const data = { why, at: new Date().toISOString() };
   const id = toPaymentKey(parsePaymentKey(paymentKey));
-  const isNew = await runAsOperator(paymentClaims, id, { type: 'CloseContests', data });
-  print(`${paymentKey} ${isNew ? 'is no longer listed' : 'was closed before'}`);
+  const { events } = await runAsOperator(paymentClaims, id, { type: 'CloseContests', data });
+  print(`${paymentKey} ${events.length > 0 ? 'is no longer listed' : 'was closed before'}`);
 }
 
 function openTopups({ store, runtime }: Foundation): Topups {

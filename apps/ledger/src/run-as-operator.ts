@@ -1,22 +1,26 @@
 import { randomUUID } from 'node:crypto';
 import { StartError } from '#foundation';
-import { type CommandRunner, createRootCause, type Message, Rejection } from '#kernel';
+import { type CommandOutcome, type CommandRunner, createRootCause, type Message, Rejection } from '#kernel';
+
+interface OperatorOptions {
+  /** The actor that the events record. */
+  readonly actor?: string;
+  /** Follows the message of a rejection. */
+  readonly context?: string;
+}
 
 /**
- * Runs a command that the operator has given to the command line.
- * @param context follows the message of a rejection
- * @returns whether the command has appended events; otherwise it was done before
+ * Runs a command that the operator has given to the command line. It was done before if the outcome has no events.
  * @throws StartError with the message of a rejection
  */
-export async function runAsOperator<Command extends Message>(
-  runner: CommandRunner<Command, Message>,
+export async function runAsOperator<Command extends Message, Event extends Message, State>(
+  runner: CommandRunner<Command, Event, State>,
   id: string,
   command: Command,
-  context = '',
-): Promise<boolean> {
+  { actor = 'ledger', context = '' }: OperatorOptions = {},
+): Promise<CommandOutcome<Event, State>> {
   try {
-    const { events } = await runner.run(id, command, createRootCause('ledger', randomUUID()));
-    return events.length > 0;
+    return await runner.run(id, command, createRootCause(actor, randomUUID()));
   } catch (error) {
     if (error instanceof Rejection) throw new StartError(`${error.message}${context}.`);
     throw error;

@@ -14,7 +14,7 @@ import { formatColumns, parseUntilFilter, ReplayExtent } from './event-filter.ts
 
 /**
  * Prints the amount that each payment backend should hold in each coin. Also prints for each payment method, in USD,
- * its fees and its gains and losses from exchange rates. All are computed from events up to a position or a booking
+ * its fees and its gains and losses from exchange rates, and what the operator credited and debited without a payment. All are computed from events up to a position or a booking
  * time. Names payments that were recorded more than once, because their coins are counted more than once, and
  * contested payments, whose coins are counted once.
  */
@@ -28,6 +28,7 @@ export async function printWallets(
   const coinBalances = new CoinBalances();
   const methods = new MethodTotals();
   const payments = new RepeatedPayments();
+  const funding = new OperatorFunding();
   for await (const { events } of store.readAll(START_POSITION)) {
     for (const recorded of events) {
       if (!isIncluded(recorded)) continue;
@@ -36,11 +37,13 @@ export async function printWallets(
       coinBalances.book(event);
       methods.book(event);
       payments.book(event);
+      funding.book(event);
     }
   }
   print(extent.toString());
-  for (const line of [...coinBalances.formatLines(coins), ...methods.formatLines(), '', ...payments.formatLines()])
-    print(line);
+  for (const lines of [coinBalances.formatLines(coins), methods.formatLines(), funding.formatLines(), ['']])
+    for (const line of lines) print(line);
+  for (const line of payments.formatLines()) print(line);
 }
 
 /** Changes of a payment backend's balance in one coin, in the coin's smallest unit. Reversals and fees are negative. */
@@ -127,6 +130,27 @@ class MethodTotals {
     yield formatColumns('by method, in USD', 'gained by rates', 'lost by rates', 'fees');
     for (const [method, { gains, losses, fees }] of [...this.methods].sort(byName))
       yield formatColumns(method, formatUsd(gains), formatUsd(losses), formatUsd(fees));
+  }
+}
+
+/** What the operator credited to accounts and debited from them without a payment. Reversals count on the other side. */
+class OperatorFunding {
+  private credits = ZERO_USD;
+  private debits = ZERO_USD;
+
+  book(event: DomainEvent): void {
+    if (event.type !== 'BalanceAdjusted') return;
+    const amount = money.parseJsonAmount(event.data.amount);
+    if (amount > ZERO_USD) this.credits = money.add(this.credits, amount);
+    else this.debits = money.subtract(this.debits, amount);
+  }
+
+  *formatLines(): Generator<string> {
+    if (this.credits === ZERO_USD && this.debits === ZERO_USD) return;
+    yield '';
+    yield formatColumns('by the operator, in USD', 'credited', 'debited', 'funding');
+    const net = money.subtract(this.credits, this.debits);
+    yield formatColumns('operator', formatUsd(this.credits), formatUsd(this.debits), formatUsd(net));
   }
 }
 

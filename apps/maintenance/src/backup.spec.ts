@@ -125,11 +125,12 @@ test('a backup is not restored into a database with data', async () => {
 });
 
 test('a restore waits for appends, names them if they do not end, and restores nothing then', async () => {
+  const databases = listDatabases(target.url, undefined);
+  for (const { url, migrations } of databases) await migrate(url, migrations);
   const appender = new pg.Client({ connectionString: target.url });
   await appender.connect();
   await appender.query('begin');
   await appender.query('select pg_advisory_xact_lock_shared($1)', [APPEND_LOCK_ID]);
-  const databases = listDatabases(target.url, undefined);
   await expect(restoreBackup(databases, backup, '50ms')).rejects.toThrow('stop all roles');
   await appender.query('rollback');
   expect((await appender.query('select from es.events')).rowCount).toBe(0);
@@ -164,6 +165,7 @@ test('a backup of an older contract, which only later migrations replace, is res
   const manifest = { ...saved, migrations: [...saved.migrations, before.id] };
   await writeFile(path.join(copy, 'manifest.json'), JSON.stringify(manifest));
 
+  for (const { url, migrations } of databases) await migrate(url, migrations.slice(0, -2));
   const appender = new pg.Client({ connectionString: older.url });
   await appender.connect();
   await appender.query('select pg_advisory_lock_shared($1)', [APPEND_LOCK_ID]);

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { WRITE_CONTRACT } from '#eventstore';
 import { createLog, dropCaches, issueFencingToken, migrate, openFoundation, readSettings } from '#foundation';
 import { PROJECTOR_LEASE, projections, rebuild } from '#projections';
 import { createTestDatabase, type TestDatabase, TestWorld } from '#testing';
@@ -136,7 +137,7 @@ describe('the roles of PostgreSQL', () => {
       'delete from books.journal',
       'update es.due set failures = 1',
       'insert into es.events default values',
-      `select es.append_events(1, 's', '{-1}', '{0}', '{6f2e0a0e-0000-4000-8000-000000000000}', 't', '{}', '{}')`,
+      `select es.append_events(${WRITE_CONTRACT}, 's', '{-1}', '{0}', '{6f2e0a0e-0000-4000-8000-000000000000}', 't', '{}', '{}')`,
       `select books.start_rebuild('journal')`,
       'select from app.responses',
       `select set_config('x.y', nextval('es.due_woken')::text, false)`,

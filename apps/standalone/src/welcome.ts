@@ -1,7 +1,7 @@
 import type { Settings } from '#foundation';
 
 /** What the program runs with. */
-export interface Installation extends Pick<Settings, 'providers' | 'simulation'> {
+export interface RunningServices extends Pick<Settings, 'providers' | 'simulation'> {
   readonly api: string;
   /** Undefined if the sandbox does not run. */
   readonly sandbox?: string | undefined;
@@ -12,7 +12,7 @@ export interface Installation extends Pick<Settings, 'providers' | 'simulation'>
  * Formats the text that is shown after `npm start`. It begins with what is real and what is simulated. Then follow
  * commands for a first paid request.
  */
-export function formatWelcome(installation: Installation): string {
+export function formatWelcome(installation: RunningServices): string {
   const { api, sandbox, simulation } = installation;
   if (sandbox !== undefined && simulation.providers && simulation.payments) return formatDemonstration(api, sandbox);
   return `
@@ -52,13 +52,13 @@ function formatDemonstration(api: string, sandbox: string): string {
 `;
 }
 
-function formatProviders({ providers, simulation }: Installation): string {
+function formatProviders({ providers, simulation }: RunningServices): string {
   if (simulation.providers) return 'all simulated by the sandbox (ALLOW_SANDBOX=true)';
   const names = [...providers].map(([slug, { baseUrl }]) => `${slug} (${new URL(baseUrl).origin})`);
   return `${names.join(', ')}; models of other providers are not offered`;
 }
 
-function formatPayments({ paymentMethods, simulation }: Installation): string {
+function formatPayments({ paymentMethods, simulation }: RunningServices): string {
   if (paymentMethods.length === 0) return 'none: no payment backend is set; fund accounts with "npm run ledger"';
   const methods = paymentMethods.join(', ');
   return simulation.payments

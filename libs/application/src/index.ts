@@ -1,4 +1,5 @@
-export { toAccountIds } from './accounts/credit-id.ts';
+export { generateCreditId, toAccountIds } from './accounts/credit-id.ts';
+export { resolvePermittedModels } from './accounts/key-models.ts';
 export {
   CreateKey,
   CreateKeyHandler,
@@ -8,7 +9,7 @@ export {
   UpdateKey,
   UpdateKeyHandler,
 } from './accounts/keys.ts';
-export { OpenAccount, OpenAccountHandler, type OpenedAccount } from './accounts/open-account.ts';
+export { generateApiKey, OpenAccount, OpenAccountHandler, type OpenedAccount } from './accounts/open-account.ts';
 export {
   AutoTopupLimits,
   ConnectWallet,
@@ -283,6 +284,7 @@ export { MAX_SAMPLES } from './sample-window.ts';
 export { type SealedSecretBox, Secrets, toMasterKeyId } from './secrets.ts';
 export { StorageQuota } from './storage-quota.ts';
 export {
+  AccountNames,
   Accounts,
   AutoTopups,
   Challenges,

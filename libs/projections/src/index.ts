@@ -25,7 +25,16 @@ export {
   QueryHistory,
 } from './history.ts';
 export { findPayersByHoldOwner, findPayersWithOverdueHolds, type HoldOwnerRef } from './holds.ts';
-export { findKeyOwner, type KeyOwner, type KeyView, readKey, readKeys } from './keys.ts';
+export {
+  findKeyOwner,
+  type KeyOwner,
+  type KeyPage,
+  type KeyPageFilter,
+  type KeyView,
+  readAllKeys,
+  readKey,
+  readKeys,
+} from './key-views.ts';
 export { ProjectorLag } from './lag.ts';
 export { type ProjectionPosition, ProjectionProgress } from './progress.ts';
 export {

@@ -1,21 +1,16 @@
-import type pg from 'pg';
 import {
-  type ApiKeyRecord,
   addChargeToWindow,
-  advanceWindow,
   deriveChargeWindow,
   deriveReversalWindow,
-  getNextReset,
   getStreamId,
-  type KeyAccess,
   type LimitWindow,
   type ResetPeriod,
   startWindow,
 } from '#domain';
 import { money, type PicoUsd } from '#kernel';
-import { type FoldProjection, TEXT_TYPE_PARSERS } from './projection.ts';
+import type { FoldProjection } from './projection.ts';
 
-type KeyRow = {
+export type KeyRow = {
   readonly key_id: string;
   readonly account_id: string;
   readonly name: string;
@@ -198,97 +193,10 @@ function addCharge(row: KeyRow, window: string | null, amount: PicoUsd): KeyRow 
   return { ...row, ...toColumns(addChargeToWindow(toLimitWindow(row), window, amount)), used_in_all };
 }
 
-function toLimitWindow({ reset_period, used_in, used }: KeyRow): LimitWindow {
+export function toLimitWindow({ reset_period, used_in, used }: KeyRow): LimitWindow {
   return { resetPeriod: reset_period, window: used_in, used: money.parseJsonAmount(used) };
 }
 
 function toColumns({ resetPeriod, window, used }: LimitWindow): Pick<KeyRow, 'reset_period' | 'used_in' | 'used'> {
   return { reset_period: resetPeriod, used_in: window, used: money.toJsonAmount(used) };
-}
-
-/** An API key as its owner sees it, with its sealed secret. */
-export interface KeyView extends ApiKeyRecord {
-  readonly accountId: string;
-  readonly secret: { readonly key: string; readonly box: string };
-}
-
-function toView(row: KeyRow, now: string): KeyView {
-  return {
-    keyId: row.key_id,
-    accountId: row.account_id,
-    name: row.name,
-    secret: row.secret,
-    limit: row.usage_limit === null ? null : money.parseJsonAmount(row.usage_limit),
-    usedInPeriod: advanceWindow(now, toLimitWindow(row)).used,
-    usedInAll: money.parseJsonAmount(row.used_in_all),
-    resetPeriod: row.reset_period,
-    resetAt: getNextReset(row.reset_period, now),
-    expireAt: row.expire_at,
-    models: row.models?.patterns ?? null,
-    blocked: row.blocked,
-    metadata: row.metadata,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    revokedAt: row.deleted_at,
-  };
-}
-
-/** Returns the keys of an account, oldest first, including revoked ones. */
-export async function readKeys(pool: pg.Pool, accountId: string, now: string): Promise<readonly KeyView[]> {
-  const { rows } = await pool.query<KeyRow>({
-    name: 'read-keys',
-    text: 'select * from books.keys where account_id = $1 order by created_at, key_id',
-    values: [accountId],
-    types: TEXT_TYPE_PARSERS,
-  });
-  return rows.map((row) => toView(row, now));
-}
-
-export async function readKey(
-  pool: pg.Pool,
-  accountId: string,
-  keyId: string,
-  now: string,
-): Promise<KeyView | undefined> {
-  const { rows } = await pool.query<KeyRow>({
-    name: 'read-key',
-    text: 'select * from books.keys where account_id = $1 and key_id = $2',
-    values: [accountId, keyId],
-    types: TEXT_TYPE_PARSERS,
-  });
-  return rows[0] && toView(rows[0], now);
-}
-
-/**
- * Returns the owner of the key with one of these hashes, even if it is revoked, expired or blocked: the caller decides
- * whether the key may be used.
- * @param hashes the keyed hashes of one secret, one for each master key
- */
-export async function findKeyOwner(pool: pg.Pool, hashes: readonly string[]): Promise<KeyOwner | undefined> {
-  const { rows } = await pool.query<KeyOwnerRow>({
-    name: 'find-key',
-    text: 'select key_id, account_id, deleted_at, expire_at, models, blocked from books.keys where hash = any($1)',
-    values: [hashes],
-    types: TEXT_TYPE_PARSERS,
-  });
-  const [row] = rows;
-  return (
-    row && {
-      keyId: row.key_id,
-      accountId: row.account_id,
-      revoked: row.deleted_at !== null,
-      expireAt: row.expire_at,
-      models: row.models?.patterns ?? null,
-      blocked: row.blocked,
-    }
-  );
-}
-
-type KeyOwnerRow = Pick<KeyRow, 'key_id' | 'account_id' | 'deleted_at' | 'expire_at' | 'models' | 'blocked'>;
-
-export interface KeyOwner extends Pick<KeyAccess, 'models' | 'blocked'> {
-  readonly keyId: string;
-  readonly accountId: string;
-  readonly revoked: boolean;
-  readonly expireAt: string | null;
 }

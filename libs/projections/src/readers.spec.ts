@@ -80,6 +80,8 @@ const sum = (amounts: readonly string[]) => money.sum(amounts.map(money.parseJso
 const marketOf = (market: string | { readonly amount: string }) =>
   typeof market === 'string' ? market : market.amount;
 
+const ALL_KEYS = { includesRevoked: true, page: 1, size: 100 };
+
 describe('the journal', () => {
   interface Line {
     readonly position: string;
@@ -268,7 +270,7 @@ describe('a key', () => {
   test('has the settings and the usage that the account decides on', () =>
     afterwards(async ({ accounts, end }) => {
       for (const [accountId, account] of accounts) {
-        const views = await readKeys(books.pool, accountId, end);
+        const { keys: views } = await readKeys(books.pool, accountId, ALL_KEYS, end);
         expect(views.map(({ keyId }) => keyId).toSorted()).toEqual(
           [...account.keys.entries()].map(([id]) => id).toSorted(),
         );
@@ -289,7 +291,7 @@ describe('a key', () => {
     afterwards(async (history) => {
       const charges = Map.groupBy(those(history, 'HoldSettled'), ({ data }) => data.keyId);
       for (const accountId of history.accounts.keys()) {
-        for (const { keyId, usedInAll } of await readKeys(books.pool, accountId, history.end)) {
+        for (const { keyId, usedInAll } of (await readKeys(books.pool, accountId, ALL_KEYS, history.end)).keys) {
           expect(usedInAll).toBe(sum((charges.get(keyId) ?? []).map(({ data }) => data.charged)));
         }
       }
@@ -357,7 +359,10 @@ describe('a key', () => {
       splitIntoBatches(events),
       projections.filter(({ name }) => name === 'keys'),
     );
-    expect(await readKeys(books.pool, accountId, now)).toMatchObject([{ usedInPeriod, usedInAll }]);
+    expect(await readKeys(books.pool, accountId, ALL_KEYS, now)).toMatchObject({
+      keys: [{ usedInPeriod, usedInAll }],
+      total: 1,
+    });
   });
 
   test('is found by its hash together with its owner', () =>

@@ -1,4 +1,4 @@
-import { Controller, HttpCode, Post, Res } from '@nestjs/common';
+import { Body, Controller, HttpCode, Post, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
 import { type Caller, OpenAccount } from '#application';
@@ -8,7 +8,7 @@ import { Authenticator, CurrentCaller, RequestCause } from '../edge/authenticati
 import { ReadModelLaggingError, UnauthorizedError } from '../edge/errors/errors.ts';
 import { ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { jsonContent, Operation } from '../openapi/operation.ts';
-import { BalanceRequest } from './accounts.requests.ts';
+import { BalanceRequest, NewAccount } from './accounts.requests.ts';
 import { AccountSchema, BalanceSchema } from './accounts.schemas.ts';
 
 @Controller()
@@ -30,7 +30,7 @@ export class AccountsController {
     response: jsonContent(AccountSchema),
     rateLimitedAction: 'accounts',
   })
-  async create(@RequestCause() cause: Cause) {
+  async create(@RequestCause() cause: Cause, @Body() _: NewAccount) {
     const { creditId, accountId, apiKey, keyId, position } = await this.commands.execute(new OpenAccount(cause));
     this.authenticator.cacheCaller(apiKey, { accountId, keyId });
     await this.readModels.waitForPosition(position, 'keys', 'balances');
@@ -49,7 +49,11 @@ export class AccountsController {
     body: BalanceRequest,
     response: jsonContent(BalanceSchema),
   })
-  async getBalance(@CurrentCaller() { accountId }: Caller, @Res({ passthrough: true }) reply: FastifyReply) {
+  async getBalance(
+    @CurrentCaller() { accountId }: Caller,
+    @Body() _: BalanceRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
     const isCurrent = await this.readModels.waitForAccount(accountId, reply, 'balances');
     const balance = await readBalance(this.readModels.pool, accountId);
     if (!balance) throw isCurrent ? new UnauthorizedError('Invalid credit id') : new ReadModelLaggingError();

@@ -2,6 +2,7 @@ import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Res } from '@
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
 import { type Caller, CreateKey, RevokeKey, Secrets, UpdateKey } from '#application';
+import { UNRESTRICTED_ACCESS } from '#domain';
 import type { Cause } from '#kernel';
 import { Authenticator, CurrentCaller, RequestCause } from '../edge/authentication/authenticator.ts';
 import { NotFoundError } from '../edge/errors/errors.ts';
@@ -10,8 +11,11 @@ import { ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { isTrue } from '../edge/validation/validation.ts';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './keys.operations.ts';
-import { KeyChanges, KeyQuery, NewKey, toKeyFields } from './keys.requests.ts';
+import { KeyChanges, KeyListQuery, KeyQuery, MAX_KEY_PAGE_SIZE, NewKey, toKeyFields } from './keys.requests.ts';
 import { toKeyJson } from './keys-wire.ts';
+import { parsePageNumber } from './queries.requests.ts';
+
+const NO_KEY_LIMITS = { limit: null, resetPeriod: null, expireAt: null };
 
 @Controller('keys')
 export class KeysController {
@@ -26,24 +30,25 @@ export class KeysController {
   @Operation(operations.listKeys)
   async list(
     @CurrentCaller() { accountId: account }: Caller,
-    @Query() query: KeyQuery,
+    @Query() query: KeyListQuery,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const all = await this.readModels.listKeys(account, reply);
-    const visibleKeys = isTrue(query.include_disabled) ? all : all.filter(({ revokedAt }) => revokedAt === null);
+    const page = parsePageNumber('page', query.page, 1);
+    const size = Math.min(parsePageNumber('page_count', query.page_count, MAX_KEY_PAGE_SIZE), MAX_KEY_PAGE_SIZE);
+    const filter = { includesRevoked: isTrue(query.include_disabled), page, size };
+    const { keys, total } = await this.readModels.listKeys(account, filter, reply);
     return {
       status: 'success',
-      data: visibleKeys.map((key) =>
-        toKeyJson(key, isTrue(query.show_key) ? this.secrets.open(key.secret) : undefined),
-      ),
+      data: keys.map((key) => toKeyJson(key, isTrue(query.show_key) ? this.secrets.open(key.secret) : undefined)),
+      pagination: { page, page_count: size, total, total_pages: Math.ceil(total / size) },
     };
   }
 
   @Post()
   @Creation(operations.createKey)
   async create(@CurrentCaller() { accountId: account }: Caller, @Body() body: NewKey, @RequestCause() cause: Cause) {
-    const { limit = null, resetPeriod = null, expireAt = null } = toKeyFields(body);
-    const command = new CreateKey(account, { name: body.name, limit, resetPeriod, expireAt }, cause);
+    const fields = { ...NO_KEY_LIMITS, ...UNRESTRICTED_ACCESS, ...toKeyFields(body), name: body.name };
+    const command = new CreateKey(account, fields, cause);
     const { key, apiKey, position } = await this.commands.execute(command);
     this.authenticator.cacheCaller(apiKey, { accountId: account, keyId: key.keyId });
     await this.readModels.waitForPosition(position, 'keys');

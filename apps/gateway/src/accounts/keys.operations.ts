@@ -1,5 +1,5 @@
 import { jsonContent, type OperationOptions } from '../openapi/operation.ts';
-import { KeyChanges, KeyQuery, NewKey } from './keys.requests.ts';
+import { KeyChanges, KeyListQuery, KeyQuery, NewKey } from './keys.requests.ts';
 import { KeyList, KeyResponseSchema, KeyRevokedSchema } from './keys.schemas.ts';
 
 const ID = { id: { description: 'The id of the key', example: '0123456789abcdef01234567' } };
@@ -10,7 +10,7 @@ export const listKeys: OperationOptions = {
   summary: 'Lists the keys of an account',
   auth: 'account',
   readsAccountEvents: true,
-  query: KeyQuery,
+  query: KeyListQuery,
   response: jsonContent(KeyList),
 };
 
@@ -22,7 +22,7 @@ export const createKey: OperationOptions = {
     'After a 503 response the key may exist. If it does, GET /keys lists it, and with show_key also its secret.',
   auth: 'account',
   body: NewKey,
-  example: { name: 'my laptop', usage_limit_usd: 5, reset_period: 'monthly' },
+  example: { name: 'my laptop', usage_limit_usd: 5, reset_period: 'monthly', models: ['openai/*'] },
   response: jsonContent(KeyResponseSchema),
   rateLimitedAction: 'changes',
   errors: [409],
@@ -44,7 +44,8 @@ export const updateKey: OperationOptions = {
   id: 'updateKey',
   tag: 'Keys',
   summary: 'Updates a key',
-  description: 'Omitted fields stay unchanged; null removes a limit, a period or an expiry.',
+  description:
+    'Omitted fields stay unchanged; null removes a limit, a period, an expiry, a list of models or all tags. A block holds from the next request on.',
   auth: 'account',
   params: ID,
   body: KeyChanges,

@@ -1,5 +1,6 @@
 import { IsNumber, IsOptional, IsString, Max, Min } from 'class-validator';
 import { MIN_AUTO_TOPUP_THRESHOLD_USD } from '#application';
+import { RejectsLimits } from '../edge/validation/unknown-fields.ts';
 import { Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { CREDIT_ID, nullable } from '../openapi/schemas.ts';
@@ -11,6 +12,7 @@ const MAX_THRESHOLD_USD = 1_000_000;
 const isAmount = (value: unknown) => typeof value === 'number' && Number.isFinite(value) && value > 0;
 
 // The last rule of a field is checked first: decorators run from the last to the first, and register the rules.
+@RejectsLimits()
 export class NewWallet {
   @Field({ description: 'Connection string of a wallet that can pay invoices (pay_invoice): nostr+walletconnect://…' })
   @IsString({ message: 'nwc_url must be a string' })

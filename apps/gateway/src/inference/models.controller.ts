@@ -1,8 +1,10 @@
 import { Controller, Get, Header, Param, Query } from '@nestjs/common';
 import { assertModelOffered, CatalogueService, InvalidRequestError } from '#application';
 import { type AnyModel, type Catalogue, MODEL_TYPES, type ModelType } from '#catalogue';
+import { isModelAllowed } from '#domain';
 import { parseUsd, toUsdJsonNumber } from '#kernel';
 import type { MedianPrice } from '#projections';
+import { PermittedModels } from '../edge/authentication/authenticator.ts';
 import { BadRequestError } from '../edge/errors/errors.ts';
 import { MedianCosts } from '../edge/reading/median-costs.ts';
 import { isTrue } from '../edge/validation/validation.ts';
@@ -30,17 +32,21 @@ export class ModelsController {
     private readonly medians: MedianCosts,
   ) {}
 
-  /** Lists chat models, or the models of the requested types. Private models are included only in `all`. */
+  /**
+   * Lists chat models, or the models of the requested types. Private models are included only in `all`. An API key gets
+   * the models that it permits.
+   */
   @Get(['v1/models', 'models'])
   @Operation(operations.listModels)
   @Header('content-type', JSON_TYPE)
-  async listModels(@Query() query: ModelsQuery): Promise<Buffer> {
+  async listModels(@Query() query: ModelsQuery, @PermittedModels() permitted: ModelPatterns): Promise<Buffer> {
     const filter = parseModelFilter(query.type || 'chat');
     const isPopular = isTrue(query.popular);
     // The route is public. Concurrent and slow readers share the same bytes, so that they use little memory.
     const { serialized, ...listing } = this.refreshCache(await this.medians.loadByModel());
+    if (permitted) return serializeList(listing, filter, isPopular, permitted);
     const key = `${filter.includesPrivate} ${isPopular} ${filter.types.join()}`;
-    const list = serialized.get(key) ?? Buffer.from(JSON.stringify(toModelList(listing, filter, isPopular)));
+    const list = serialized.get(key) ?? serializeList(listing, filter, isPopular);
     serialized.set(key, list);
     return list;
   }
@@ -48,30 +54,35 @@ export class ModelsController {
   /** The path is a wildcard because ids contain a slash. */
   @Get(['v1/models/*', 'models/*'])
   @Operation(operations.getModel)
-  async getModelDetails(@Param('*') id: string) {
-    const model = this.resolveModel(id);
+  async getModelDetails(@Param('*') id: string, @PermittedModels() permitted: ModelPatterns) {
+    const model = this.resolveModel(id, permitted);
     return { ...toModelJson(model), ...toMedianJson((await this.medians.loadByModel()).get(model.id)) };
   }
 
   @Get(['v1/models/:author/:slug/endpoints', 'models/:author/:slug/endpoints'])
   @Operation(operations.listEndpoints)
-  listEndpoints(@Param('author') author: string, @Param('slug') slug: string) {
-    return { data: toEndpointsJson(this.resolveModel(`${author}/${slug}`)) };
+  listEndpoints(
+    @Param('author') author: string,
+    @Param('slug') slug: string,
+    @PermittedModels() permitted: ModelPatterns,
+  ) {
+    return { data: toEndpointsJson(this.resolveModel(`${author}/${slug}`, permitted)) };
   }
 
   /** `id` is an alias, or a model id whose slash is encoded. */
   @Get(['v1/models/:id/endpoints', 'models/:id/endpoints'])
   @Operation(operations.listEndpointsById)
-  listEndpointsById(@Param('id') id: string) {
-    return { data: toEndpointsJson(this.resolveModel(id)) };
+  listEndpointsById(@Param('id') id: string, @PermittedModels() permitted: ModelPatterns) {
+    return { data: toEndpointsJson(this.resolveModel(id, permitted)) };
   }
 
-  /** @throws InvalidRequestError 404 for an unknown or unavailable model */
-  private resolveModel(id: string): AnyModel {
+  /** @throws InvalidRequestError 404 for an unknown or unavailable model, or one that the API key does not permit */
+  private resolveModel(id: string, permitted: ModelPatterns): AnyModel {
     const catalogue = this.catalogues.current;
     const model = catalogue.findModel(id);
     if (model) assertModelOffered(model, catalogue);
-    if (!model || !isAvailable(model)) throw new InvalidRequestError(404, `The model "${id}" does not exist`, 'model');
+    if (!model || !isAvailable(model) || !isModelAllowed(model.id, permitted ?? null))
+      throw new InvalidRequestError(404, `The model "${id}" does not exist`, 'model');
     return model;
   }
 
@@ -84,24 +95,31 @@ export class ModelsController {
   }
 }
 
+/** What an API key permits. */
+type ModelPatterns = readonly string[] | null | undefined;
+
 interface ModelFilter {
   /** In the order of `MODEL_TYPES`, each once. */
   readonly types: readonly ModelType[];
   readonly includesPrivate: boolean;
 }
 
-function toModelList(
+function serializeList(
   { rows, medians }: Pick<ModelListCache, 'rows' | 'medians'>,
   { types, includesPrivate }: ModelFilter,
   isPopular: boolean,
-) {
+  permitted: readonly string[] | null = null,
+): Buffer {
   const data = rows
     .filter(
-      ({ type, popular, privacyLevel }) =>
-        types.includes(type) && (includesPrivate || privacyLevel !== 'e2e') && (popular || !isPopular),
+      ({ id, type, popular, privacyLevel }) =>
+        isModelAllowed(id, permitted) &&
+        types.includes(type) &&
+        (includesPrivate || privacyLevel !== 'e2e') &&
+        (popular || !isPopular),
     )
     .map((row) => ({ ...row, ...toMedianJson(medians.get(row.id)) }));
-  return { object: 'list', data, total_count: data.length, links: { next: null } };
+  return Buffer.from(JSON.stringify({ object: 'list', data, total_count: data.length, links: { next: null } }));
 }
 
 /**

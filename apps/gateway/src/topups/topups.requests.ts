@@ -1,8 +1,10 @@
 import { IsOptional, IsString } from 'class-validator';
+import { RejectsLimits } from '../edge/validation/unknown-fields.ts';
 import { Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { CREDIT_ID, nullable } from '../openapi/schemas.ts';
 
+@RejectsLimits()
 export class NewTopup {
   @Field({ type: 'number', exclusiveMinimum: 0 })
   @Satisfies(
@@ -19,6 +21,7 @@ export class NewTopup {
   credit_id?: unknown;
 }
 
+@RejectsLimits()
 export class NewCardSession {
   @Field({ type: 'number', exclusiveMinimum: 0 })
   @Satisfies(

@@ -1,12 +1,21 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import { type AccountState, type ApiKeyRecord, type KeyUpdated, type ResetPeriod, toApiKeyRecord } from '#domain';
+import {
+  type AccountState,
+  type ApiKeyRecord,
+  type KeyAccess,
+  type KeyUpdated,
+  type ResetPeriod,
+  toApiKeyRecord,
+} from '#domain';
 import { type Cause, type CommandOutcome, money, type PicoUsd } from '#kernel';
+import { CatalogueService } from '../catalogue-service.ts';
 import { Clock } from '../clock.ts';
 import { Secrets } from '../secrets.ts';
 import { Accounts } from '../streams.ts';
+import { resolvePermittedModels } from './key-models.ts';
 import { generateApiKey } from './open-account.ts';
 
-export interface KeyFields {
+export interface KeyFields extends KeyAccess {
   readonly name: string;
   readonly limit: PicoUsd | null;
   readonly resetPeriod: ResetPeriod | null;
@@ -35,11 +44,13 @@ export class CreateKeyHandler implements ICommandHandler<CreateKey> {
     private readonly accounts: Accounts,
     private readonly secrets: Secrets,
     private readonly clock: Clock,
+    private readonly catalogues: CatalogueService,
   ) {}
 
   async execute({ accountId, fields, cause }: CreateKey) {
     const limit = fields.limit === null ? null : money.toJsonAmount(fields.limit);
-    const { apiKey, key } = generateApiKey(this.secrets, { ...fields, limit });
+    const models = fields.models && resolvePermittedModels(fields.models, this.catalogues.current);
+    const { apiKey, key } = generateApiKey(this.secrets, { ...fields, models, limit });
     const at = this.clock.now();
     const outcome = await this.accounts.run(accountId, { type: 'CreateKey', data: { key, at } }, cause);
     return { ...toChangedKey(key.keyId, outcome, at), apiKey };
@@ -63,12 +74,16 @@ export class UpdateKeyHandler implements ICommandHandler<UpdateKey> {
   constructor(
     private readonly accounts: Accounts,
     private readonly clock: Clock,
+    private readonly catalogues: CatalogueService,
   ) {}
 
-  async execute({ accountId, keyId, fields: { limit, ...fields }, cause }: UpdateKey): Promise<ChangedKey> {
+  async execute({ accountId, keyId, fields: { limit, models, ...fields }, cause }: UpdateKey): Promise<ChangedKey> {
     const definedFields = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-    const limitField = limit === undefined ? {} : { limit: limit === null ? null : money.toJsonAmount(limit) };
-    const changes: Omit<KeyUpdated['data'], 'keyId' | 'at'> = { ...definedFields, ...limitField };
+    const changes: Omit<KeyUpdated['data'], 'keyId' | 'at'> = {
+      ...definedFields,
+      ...(limit === undefined ? {} : { limit: limit === null ? null : money.toJsonAmount(limit) }),
+      ...(models === undefined ? {} : { models: models && resolvePermittedModels(models, this.catalogues.current) }),
+    };
     const at = this.clock.now();
     const command = { type: 'UpdateKey', data: { keyId, changes, at } } as const;
     return toChangedKey(keyId, await this.accounts.run(accountId, command, cause), at);

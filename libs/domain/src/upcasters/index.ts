@@ -84,7 +84,6 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
 export const EVENT_SCHEMA: EventSchema = {
   upcasters,
   revision: 1,
-  appendVersions: { KeyCreated: 1, KeyUpdated: 1 },
   // Types that only newer builds write, and that readers of the log in this build skip.
   skippable: new Set<string>(),
 };

@@ -61,7 +61,7 @@ describe('the PostgreSQL event store', () => {
   const fact = (): NewEvent => ({ id: randomUUID(), type: 'Happened', data: {}, metadata: {} });
   const appendRaw = (client: pg.Client, stream: string) =>
     client.query('select es.append_events($1, $2, $3, $4, $5, $6, $7, $8)', [
-      ...[1, stream, '{-1}', '{0}', `{${randomUUID()}}`, 'Happened', '{}', '{}'],
+      ...[WRITE_CONTRACT, stream, '{-1}', '{0}', `{${randomUUID()}}`, 'Happened', '{}', '{}'],
     ]);
 
   /** Resolves when a subscriber has polled the end of the log after this call. */
@@ -236,7 +236,7 @@ describe('the PostgreSQL event store', () => {
     const [tail, fresh] = [`account-tail`, `account-${randomUUID()}`];
     const stale = fact().id;
     const { rows } = await client.query('select * from es.append_events($1, $2, $3, $4, $5, $6, $7, $8)', [
-      ...[1, `${tail}\n${tail}\n${fresh}\naccount-void`, '{0,-1,-1,4}', '{1,2,0,5}'],
+      ...[WRITE_CONTRACT, `${tail}\n${tail}\n${fresh}\naccount-void`, '{0,-1,-1,4}', '{1,2,0,5}'],
       ...[`{${stale},${fact().id},${fact().id},${fact().id}}`, 'A\nB\nC\nD', '{}\n{}\n{}\n{}', '{}\n{}\n{}\n{}'],
     ]);
     expect(rows).toMatchObject([{ appended: [false, true, false], revisions: ['1', '0', null] }]);
@@ -247,12 +247,12 @@ describe('the PostgreSQL event store', () => {
 
   test('an append under a contract that the database does not accept is rejected at once, and stores nothing', async () => {
     const stream = `account-${randomUUID()}`;
-    const older = new PostgresEventStore({ connectionString: database.url, contract: WRITE_CONTRACT - 2 });
+    const older = new PostgresEventStore({ connectionString: database.url, contract: WRITE_CONTRACT - 1 });
     const newer = new PostgresEventStore({ connectionString: database.url, contract: WRITE_CONTRACT + 1 });
     for (const other of [older, newer]) {
       const failure = await other.append(stream, NO_STREAM, [fact()]).catch((error) => error);
       expect(failure).toBeInstanceOf(StoreUnavailableError);
-      expect(failure.cause.message).toMatch(/^contract \d is not accepted: the database accepts the contracts 1 to 2$/);
+      expect(failure.cause.message).toMatch(/^contract \d is not accepted: the database accepts the contracts 2 to 2$/);
       await other.close();
     }
     expect(await store.readHead(stream)).toBeUndefined();

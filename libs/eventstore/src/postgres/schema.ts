@@ -264,4 +264,12 @@ export const eventStoreMigrations = [
     changes: 'accepts contract 2, whose programs read the events that the next release writes',
     sql: "update es.contracts set newest = 2, newest_version = '1.1.0'",
   },
+  {
+    id: 'event-store-7',
+    minContract: 2,
+    changes: 'accepts contract 1 no longer, whose programs cannot read the new versions of events',
+    sql: `
+      select pg_advisory_xact_lock(${APPEND_LOCK_ID}); -- no append under the ended contract follows
+      update es.contracts set oldest = 2, oldest_version = '1.1.0'`,
+  },
 ] as const;

@@ -1,7 +1,7 @@
 /** Settings with which the sandbox simulates all third parties that a test does not configure. */
 import { readProviders } from '#catalogue';
 
-export type Environment = Readonly<Record<string, string>>;
+export type EnvironmentVariables = Readonly<Record<string, string>>;
 
 /** Prefix of a setting that is replaced by the URL of the sandbox. */
 const SANDBOX_PREFIX = /^sandbox:(?=\/)/;
@@ -12,7 +12,7 @@ const RATES = {
   COINGECKO_URL: 'sandbox:/coingecko',
 };
 /** Returns the settings of a test with those of the simulated services. A value may begin with `sandbox:` and a path. */
-export function resolveSandboxSettings(environment: Environment, url: string): Environment {
+export function resolveSandboxSettings(environment: EnvironmentVariables, url: string): EnvironmentVariables {
   return resolveSandboxUrls(
     { ALLOW_SANDBOX: 'true', ...RATES, ...getProviderSettings(environment), ...environment },
     url,
@@ -20,7 +20,7 @@ export function resolveSandboxSettings(environment: Environment, url: string): E
 }
 
 /** Replaces SANDBOX_PREFIX in settings by the URL of the sandbox. */
-function resolveSandboxUrls(environment: Environment, url: string): Environment {
+function resolveSandboxUrls(environment: EnvironmentVariables, url: string): EnvironmentVariables {
   return Object.fromEntries(
     Object.entries(environment).map(([name, value]) => [name, value.replace(SANDBOX_PREFIX, url)]),
   );
@@ -30,7 +30,7 @@ function resolveSandboxUrls(environment: Environment, url: string): Environment 
  * Returns settings with which the sandbox simulates each provider that a test does not configure. If the test sets a
  * key, there are none, so that the installation has only the providers that the test configures.
  */
-function getProviderSettings(environment: Environment): Environment {
+function getProviderSettings(environment: EnvironmentVariables): EnvironmentVariables {
   const providers = readProviders();
   const isKey = (name: string) => providers.some(({ env }) => name.startsWith(`${env}_API_KEY`));
   if (Object.keys(environment).some(isKey)) return {};

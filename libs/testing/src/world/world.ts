@@ -27,7 +27,7 @@ import { ProjectorModule } from '../../../../apps/projector/src/projector.module
 import { SagasModule } from '../../../../apps/sagas/src/sagas.module.ts';
 import { startSandbox } from '../../../../apps/sandbox/src/sandbox.ts';
 import { SandboxBillReader } from './sandbox-bill.ts';
-import { type Environment, resolveSandboxSettings } from './sandbox-settings.ts';
+import { type EnvironmentVariables, resolveSandboxSettings } from './sandbox-settings.ts';
 import { copyCatalogue } from './test-catalogue.ts';
 import { createTestDatabase } from './test-database.ts';
 
@@ -63,7 +63,7 @@ export class TestWorld {
    * @param models models to add to the shipped catalogue
    */
   static async open(
-    environment: Environment | ((sandbox: string) => Promise<Environment>) = {},
+    environment: EnvironmentVariables | ((sandbox: string) => Promise<EnvironmentVariables>) = {},
     models: readonly object[] = [],
   ): Promise<TestWorld> {
     const resources = new AsyncDisposableStack();
@@ -76,7 +76,7 @@ export class TestWorld {
   }
 
   private static async build(
-    environmentOrFactory: Environment | ((sandbox: string) => Promise<Environment>),
+    environmentOrFactory: EnvironmentVariables | ((sandbox: string) => Promise<EnvironmentVariables>),
     models: readonly object[],
     resources: AsyncDisposableStack,
   ): Promise<TestWorld> {

@@ -8,7 +8,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import { type Caller, type Clock, type RateLimiter, type Secrets, toAccountIds, toActor } from '#application';
 import { type Cause, createRootCause } from '#kernel';
-import { findKeyOwner } from '#projections';
+import { findKeyOwner, type KeyOwner } from '#projections';
 import type { OperationOptions } from '../../openapi/operation.ts';
 import { BadRequestError, ForbiddenError, UnauthorizedError } from '../errors/errors.ts';
 import type { CredentialLookups } from '../limits/credential-lookups.ts';
@@ -43,6 +43,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set before the handler of every operation that is not public, except for anonymous callers. */
     caller: Caller;
+    /** What the API key of a free operation permits; null and undefined permit all models. */
+    permittedModels: readonly string[] | null | undefined;
   }
   interface FastifyContextConfig {
     operation?: OperationOptions;
@@ -52,6 +54,11 @@ declare module 'fastify' {
 /** Injects the authenticated caller into a controller method. */
 export const CurrentCaller = createParamDecorator((_: unknown, context: ExecutionContext): Caller => {
   return context.switchToHttp().getRequest<FastifyRequest>().caller;
+});
+
+/** Injects the models that the API key of a free operation permits; null and undefined permit all models. */
+export const PermittedModels = createParamDecorator((_: unknown, context: ExecutionContext) => {
+  return context.switchToHttp().getRequest<FastifyRequest>().permittedModels;
 });
 
 /** Injects the cause that the events of this request record. */
@@ -72,6 +79,7 @@ export function registerAuthentication(
 ): void {
   fastify.decorateRequest('caller', undefined as unknown as Caller);
   fastify.decorateRequest('anonymousCaller', undefined);
+  fastify.decorateRequest('permittedModels', undefined);
   fastify.addHook('onRoute', (route) => {
     const operation = route.config?.operation;
     if (!operation) return;
@@ -213,7 +221,10 @@ export class Authenticator {
     const field = (creditId ?? undefined) === undefined ? 'x-credit-id' : 'credit_id';
     const claimedId = creditId ?? getCreditIdHeader(request);
     if (claimedId === undefined) return caller;
-    if (this.isCallerAccount(caller, claimedId)) return { ...caller, keyId: null };
+    if (this.isCallerAccount(caller, claimedId)) {
+      request.permittedModels = undefined;
+      return { ...caller, keyId: null };
+    }
     throw createAccountMismatchError(field);
   }
 
@@ -282,18 +293,23 @@ export class Authenticator {
     return owner?.accountId === account ? owner.keyId : undefined;
   }
 
-  private async verifyApiKey({ ip }: FastifyRequest, apiKey: string): Promise<Caller> {
+  private async verifyApiKey(request: FastifyRequest, apiKey: string): Promise<Caller> {
     const hash = this.dependencies.secrets.hash(apiKey);
     const isCached = this.callers.has(hash);
-    const caller = await this.dependencies.lookups.run(ip, isCached, (timeoutMs) =>
+    const { models, ...caller } = await this.dependencies.lookups.run(request.ip, isCached, (timeoutMs) =>
       this.loadKeyOwner(apiKey, hash, timeoutMs),
     );
+    request.permittedModels = models;
     if (!isCached) this.callers.set(hash, caller);
     return caller;
   }
 
   /** A cached key exists, even if the read model does not have it yet. */
-  private async loadKeyOwner(apiKey: string, hash: string, timeoutMs: number): Promise<Caller> {
+  private async loadKeyOwner(
+    apiKey: string,
+    hash: string,
+    timeoutMs: number,
+  ): Promise<Caller & Partial<Pick<KeyOwner, 'models'>>> {
     const { readModels, secrets } = this.dependencies;
     const hashes = secrets.hashWithAllKeys(apiKey);
     const cachedCaller = this.callers.get(hash);
@@ -305,7 +321,7 @@ export class Authenticator {
     if (owner.expireAt !== null && owner.expireAt <= this.dependencies.clock.now())
       throw new UnauthorizedError('The API key has expired');
     if (owner.blocked) throw new ForbiddenError('The API key is blocked');
-    return { accountId: owner.accountId, keyId: owner.keyId };
+    return { accountId: owner.accountId, keyId: owner.keyId, models: owner.models };
   }
 }
 

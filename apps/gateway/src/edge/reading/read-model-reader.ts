@@ -10,6 +10,8 @@ import {
   foldAutoTopup,
   foldTopup,
   type KeyOwner,
+  type KeyPage,
+  type KeyPageFilter,
   type KeyView,
   type ProjectedEvent,
   ProjectionProgress,
@@ -93,10 +95,10 @@ export class ReadModelReader {
     return foldAutoTopup(await this.readEvents(stream));
   }
 
-  /** Returns all keys of an account, including revoked ones. Waits and throws like `waitForAccount`. */
-  async listKeys(accountId: string, reply: FastifyReply): Promise<readonly KeyView[]> {
+  /** Returns a page of the keys of an account. Waits and throws like `waitForAccount`. */
+  async listKeys(accountId: string, filter: KeyPageFilter, reply: FastifyReply): Promise<KeyPage> {
     await this.waitForAccount(accountId, reply, 'keys');
-    return readKeys(this.pool, accountId, this.clock.now());
+    return readKeys(this.pool, accountId, filter, this.clock.now());
   }
 
   /**

@@ -20,6 +20,7 @@ import { assertBodyWithinLimits, assertShortParameters } from '../limits/body-li
 import { Upload, type UploadFields } from '../uploads/upload.ts';
 import { createFastValidator, type FastValidator } from './fast-validator.ts';
 import { assertMatchesSchemas, hasSchemaRules } from './matches-schema.ts';
+import { assertFieldsAccepted, hasFieldRule } from './unknown-fields.ts';
 
 /**
  * Validates what a controller receives from the body, the query or the path: first its size, then the rules if its type
@@ -41,7 +42,7 @@ export class ValidationPipe implements PipeTransform {
     let isRuled = this.rulePresence.get(type);
     if (isRuled === undefined) {
       const validationRules = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
-      isRuled = validationRules.length > 0 || hasSchemaRules(type);
+      isRuled = validationRules.length > 0 || hasSchemaRules(type) || hasFieldRule(type);
       this.rulePresence.set(type, isRuled);
     }
     return isRuled;
@@ -83,13 +84,14 @@ function flattenModelId(body: unknown): unknown {
 
 /**
  * Validates a body or query: its fields by the rules of class-validator, and their content by JSON schemas. Unknown
- * fields are accepted.
+ * fields are accepted, unless the class rejects them (`unknown-fields.ts`).
  * @param value null and undefined count as an object without fields
  * @throws BadRequestError for the first invalid field, or if the value is an array or not an object
  */
 export function validateDto<T extends object>(type: new () => T, value: unknown): T {
   if (typeof (value ?? {}) !== 'object' || Array.isArray(value))
     throw new BadRequestError('The body must be a JSON object');
+  assertFieldsAccepted(type, value ?? {});
   const checked = assignFields(new type(), value ?? {});
   // class-validator finds the rules of an object by its `constructor`, and a body may have a field with that name.
   if (Object.hasOwn(checked, 'constructor')) Reflect.deleteProperty(checked, 'constructor');

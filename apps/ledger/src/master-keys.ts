@@ -39,10 +39,10 @@ export async function retireKeyByFingerprint(
 }
 
 /** Runs `work` with a connection pool, which is closed afterwards. */
-export async function withPool(connectionString: string, work: (pool: pg.Pool) => Promise<unknown>): Promise<void> {
+export async function withPool<T>(connectionString: string, work: (pool: pg.Pool) => Promise<T>): Promise<T> {
   const pool = openPool({ connectionString, name: 'ledger', max: 1 });
   try {
-    await work(pool);
+    return await work(pool);
   } finally {
     await pool.end();
   }
