@@ -36,7 +36,13 @@ export async function readOrCreateMasterKeys(
 ): Promise<readonly Buffer[]> {
   const existingKeys = await findMasterKeys(settings);
   if (existingKeys.length > 0) return existingKeys;
-  await assertFirst();
+  try {
+    await assertFirst();
+  } catch (error) {
+    const createdKeys = await findMasterKeys(settings); // by another process that starts at the same time
+    if (createdKeys.length > 0) return createdKeys;
+    throw error;
+  }
   const generatedKey = randomBytes(32).toString('hex');
   await createSecretFile(await resolveKeyFile(settings.dataDir), generatedKey);
   return findMasterKeys(settings);
