@@ -1,5 +1,5 @@
 /** Runs the roles as processes on this host, with customers who use them, for proofs and benchmarks. */
-import { execFile } from 'node:child_process';
+import { type ChildProcess, execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { readProviders } from '#catalogue';
@@ -27,6 +27,17 @@ const NO_DRAIN_DELAY = { DRAIN_DELAY_MS: '0' };
 export interface Customer {
   readonly creditId: string;
   readonly apiKey: string;
+}
+
+export interface CommandResult {
+  readonly code: number;
+  /** What it printed, errors last. */
+  readonly output: string;
+}
+
+export interface StartedCommand {
+  readonly process: ChildProcess;
+  readonly result: Promise<CommandResult>;
 }
 
 /**
@@ -148,9 +159,14 @@ export class ProofCluster {
     return Number((await readFile(path.join(this.dataDir, 'postgres/postmaster.pid'), 'utf8')).split('\n')[0]);
   }
 
-  /** Runs a ledger command while the cluster is running. @returns its exit code and what it printed */
-  async runLedger(...args: string[]): Promise<{ readonly code: number; readonly output: string }> {
-    return runToCompletion([process.execPath, 'dist/apps/ledger/src/main.js', ...args], { ...this.env }, this.build);
+  /** Runs a ledger command while the cluster is running. */
+  runLedger(...args: string[]): Promise<CommandResult> {
+    return this.startLedger(...args).result;
+  }
+
+  /** Starts a ledger command that the caller can kill. */
+  startLedger(...args: string[]): StartedCommand {
+    return startCommand([process.execPath, 'dist/apps/ledger/src/main.js', ...args], { ...this.env }, this.build);
   }
 
   async stop(): Promise<void> {
@@ -203,13 +219,13 @@ export async function post(url: string, body?: object, key?: string): Promise<Re
   return (await response.json()) as Record<string, unknown>;
 }
 
-function runToCompletion([file = '', ...args]: string[], env: Record<string, string>, cwd: string) {
-  return new Promise<{ readonly code: number; readonly output: string }>((resolve) => {
-    const options = { cwd, env: { ...process.env, ...env }, maxBuffer: MAX_OUTPUT_BYTES };
-    execFile(file, args, options, (error, output, stderr) => {
-      resolve({ code: error ? Number(error.code ?? 1) : 0, output: output + stderr });
-    });
+function startCommand([file = '', ...args]: string[], env: Record<string, string>, cwd: string): StartedCommand {
+  const { promise: result, resolve } = Promise.withResolvers<CommandResult>();
+  const options = { cwd, env: { ...process.env, ...env }, maxBuffer: MAX_OUTPUT_BYTES };
+  const child = execFile(file, args, options, (error, output, stderr) => {
+    resolve({ code: error ? Number(error.code ?? 1) : 0, output: output + stderr });
   });
+  return { process: child, result };
 }
 
 /** Simulates each provider whose address a proof does not set. */

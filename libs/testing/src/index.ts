@@ -53,6 +53,14 @@ export { TEST_CAUSE } from './test-cause.ts';
 export { dumpDatabase, LogTap } from './world/dump-database.ts';
 export { KeyedRequests } from './world/keyed-requests.ts';
 export {
+  type DocumentedOperation,
+  getExample,
+  isEncrypted,
+  listOperations,
+  OperationCaller,
+  toOperationBody,
+} from './world/operation-caller.ts';
+export {
   type RequestedTopup,
   SCENARIOS,
   type ScenarioName,

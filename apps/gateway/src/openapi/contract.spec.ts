@@ -6,21 +6,26 @@ import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.
 import formats from 'ajv-formats';
 import type { FastifyInstance } from 'fastify';
 import pg from 'pg';
-import { parsePublicKey, sealRequest } from '#ehbp';
-import { createForm, OPENAPI_STRUCTURE, PIXEL, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import {
+  type DocumentedOperation,
+  getExample,
+  isEncrypted,
+  listOperations,
+  OPENAPI_STRUCTURE,
+  OperationCaller,
+  type TestAccount,
+  type TestResponse,
+  TestWorld,
+  toOperationBody,
+} from '#testing';
 import type { DocumentedResponse } from './components.ts';
 import type { OpenApiDocument, PathOperation } from './document.ts';
 
-interface Place {
-  readonly method: string;
-  readonly path: string;
-  readonly operation: PathOperation;
-}
-
 let world: TestWorld;
 let account: TestAccount;
+let caller: OperationCaller;
 let document: OpenApiDocument;
-let places: readonly Place[];
+let places: readonly DocumentedOperation[];
 /** The routes that Fastify reports, such as `GET /keys/:id`. */
 const served = new Set<string>();
 
@@ -29,10 +34,9 @@ beforeAll(async () => {
   world = await TestWorld.open();
   unsubscribe('fastify.initialization', watch);
   account = await world.createAccount(10.5);
+  caller = new OperationCaller(world, account);
   document = (await world.get('/openapi.json')).body;
-  places = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
-  );
+  places = listOperations(document);
 });
 afterAll(() => world.close());
 
@@ -82,7 +86,7 @@ function documented({ responses }: PathOperation, status: number): DocumentedRes
 }
 
 /** Fails unless the document describes this response, to its last field. */
-function expectDocumented({ method, path, operation }: Place, answer: TestResponse): void {
+function expectDocumented({ method, path, operation }: DocumentedOperation, answer: TestResponse): void {
   const where = `${method} ${path} → ${answer.status} ${answer.text.slice(0, 500)}`;
   const response = documented(operation, answer.status);
   expect([where, response]).toEqual([where, expect.anything()]);
@@ -118,68 +122,22 @@ function bodyOf({ body, text }: TestResponse): unknown {
 
 // --- calls of operations --------------------------------------------------------------------------------------------
 
-/** By operation: creates the object that the path names, and returns its id. */
-const IDS: Readonly<Record<string, () => Promise<string>>> = {
-  getKey: newKey,
-  updateKey: newKey,
-  revokeKey: newKey,
-  getResponse: newResponse,
-  listInputItems: newResponse,
-  deleteResponse: newResponse,
-  getTopup: newTopup,
-  getCheckout: newTopup,
-  getVideo: () => {
-    video ??= newVideo();
-    return video;
-  },
-};
-
-/** Created once, because it takes a while. It can be polled any number of times. */
-let video: Promise<string> | undefined;
-async function newVideo(): Promise<string> {
-  const body = { model: 'kling/kling-2.5-turbo', prompt: 'A harbour' };
-  const { id } = (await world.post('/v1/videos', body, account)).body;
-  await world.waitUntil(async () => (await world.get(`/v1/videos/${id}`, account)).status === 200);
-  return id;
-}
-
-async function newTopup(): Promise<string> {
-  const { body } = await world.post('/topup/create/btc-lightning', { amount: 1, currency: 'USD' }, account);
-  return body.invoice_id;
-}
-
-let keys = 0;
-async function newKey(): Promise<string> {
-  const headers = { 'x-credit-id': account.creditId };
-  const { body } = await world.send('POST', '/keys', { headers, body: { name: `key ${keys++}` } });
-  return body.data._id;
-}
-
-async function newResponse(): Promise<string> {
-  const { body } = await world.post('/v1/responses', { model: 'openai/gpt-5-mini', input: 'Hello' }, account);
-  return body.id;
-}
-
-/** Returns the header for a security scheme of the document. */
-function credential(scheme: string): Record<string, string> {
-  if (scheme === 'bearer') return { authorization: `Bearer ${account.apiKey}` };
-  return { [scheme]: scheme === 'x-credit-id' ? account.creditId : account.apiKey };
-}
-
 /** Whether a request without the credential of an account gets a challenge. */
-function asksForPayment({ operation }: Place): boolean {
+function asksForPayment({ operation }: DocumentedOperation): boolean {
   return JSON.stringify(operation.responses['402'] ?? {}).includes('Challenge');
 }
 
 /** Skips reading a video with a proof of payment, which has its own tests. */
-function isShown({ path }: Place): (scheme: string) => boolean {
+function isShown({ path }: DocumentedOperation): (scheme: string) => boolean {
   return (scheme) => scheme !== 'payment' || !path.endsWith('/videos/{id}');
 }
 
 /** Pays the challenge of this request, or of another request if this one gets no challenge. */
-async function proofFor(place: Place, example: Parameters<typeof ask>[2]): Promise<Record<string, string>> {
+async function proofFor(place: DocumentedOperation, example: unknown): Promise<Record<string, string>> {
   const images = { body: { model: 'black-forest-labs/flux-1-schnell', prompt: 'A counting house' } };
-  const asked = asksForPayment(place) ? ask(place, {}, example) : world.send('POST', '/v1/images/generations', images);
+  const asked = asksForPayment(place)
+    ? caller.send(place, {}, example)
+    : world.send('POST', '/v1/images/generations', images);
   const { challengeId, invoice } = (await asked).body;
   return { authorization: `L402 ${challengeId}:${(await world.payInvoice(invoice)).body.preimage}` };
 }
@@ -194,69 +152,22 @@ function schemesOf({ security }: PathOperation): readonly string[] {
   return security.flatMap((each) => Object.keys(each));
 }
 
-async function addressOf({ path, operation }: Place): Promise<string> {
-  const { operationId, 'x-alias-of': aliasOf = operationId, parameters } = operation;
-  if (aliasOf === 'getMedia') {
-    const signed = await world.storeFile(PIXEL, 'image/png');
-    return path.startsWith('/v1/') ? signed : signed.replace('/v1/', '/');
-  }
-  const id = await IDS[aliasOf]?.();
-  const search = new URLSearchParams();
-  let at = path;
-  for (const { name, in: where, example } of parameters) {
-    if (where === 'path') at = at.replace(`{${name}}`, id ?? String(example));
-    else if (example !== undefined) search.set(name, String(example));
-  }
-  return search.size > 0 ? `${at}?${search}` : at;
-}
-
-function exampleOf({ requestBody }: PathOperation): unknown {
-  return Object.values(requestBody?.content ?? {})[0]?.example;
-}
-
-/** Converts fields to a body of the operation. */
-function asBody({ requestBody }: PathOperation, fields: unknown): unknown {
-  return requestBody?.content['multipart/form-data'] ? createForm(fields as Record<string, string>) : fields;
-}
-
 /** Webhooks are signed by their senders, and received as raw bytes. */
 const HOOK = '{}';
 const HOOK_HEADERS = {
   'btcpay-sig': `sha256=${createHmac('sha256', 'sandbox').update(HOOK).digest('hex')}`,
 };
 
-function isHook(place: Place): boolean {
+function isHook(place: DocumentedOperation): boolean {
   return place.operation.operationId === 'receivePaymentHook' || isVendors(place);
 }
 
-async function askInSecret({ method, path, operation }: Place, headers: Record<string, string>) {
-  const model = operation.parameters.find(({ name }) => name === 'X-Private-Model')?.example as string;
-  const config = await fetch(`${world.sandbox}/enclaves/${model.slice('private/'.length)}/.well-known/hpke-keys`);
-  const chat = { model: model.slice('private/'.length), messages: [{ role: 'user', content: 'Hello' }] };
-  const key = parsePublicKey(await config.bytes());
-  const { encapsulatedKey, frames } = await sealRequest(key, Buffer.from(JSON.stringify(chat)));
-  const body = Buffer.concat(frames);
-  return world.send(method, path, {
-    ...{ body, headers: { ...headers, 'x-private-model': model, 'ehbp-encapsulated-key': encapsulatedKey } },
-  });
-}
-
-/** An encrypted body may contain anything. */
-function isSealed({ operation }: Place): boolean {
-  return operation.requestBody?.content['application/octet-stream'] !== undefined;
-}
-
-function isVendors({ operation }: Place): boolean {
+function isVendors({ operation }: DocumentedOperation): boolean {
   return operation.operationId === 'receiveVideoHook';
 }
 
-async function ask(place: Place, headers: Record<string, string>, body = exampleOf(place.operation)) {
-  if (isSealed(place)) return askInSecret(place, headers);
-  return world.send(place.method, await addressOf(place), { headers, body: asBody(place.operation, body) });
-}
-
 function allCredentials(): Record<string, string> {
-  return { ...credential('bearer'), ...credential('x-credit-id') };
+  return { ...caller.createCredential('bearer'), ...caller.createCredential('x-credit-id') };
 }
 
 function bodySchemaOf({ requestBody }: PathOperation): Readonly<Record<string, unknown>> {
@@ -264,17 +175,7 @@ function bodySchemaOf({ requestBody }: PathOperation): Readonly<Record<string, u
   return document.components.schemas[$ref?.split('/').at(-1) ?? ''] ?? {};
 }
 
-/**
- * Returns the example of an operation. Its `name` is replaced with an unused one, and its `nwc_url` with that of a new
- * wallet.
- */
-async function freshExample({ operation }: Place): Promise<unknown> {
-  const example = exampleOf(operation) as Record<string, unknown> | undefined;
-  if (example && 'nwc_url' in example) return { ...example, nwc_url: (await world.createNwcWallet()).nwc_url };
-  return example && 'name' in example ? { ...example, name: `example ${keys++}` } : example;
-}
-
-function successOf({ operation }: Place): number {
+function successOf({ operation }: DocumentedOperation): number {
   return Number(Object.keys(operation.responses).find((status) => status.startsWith('2')));
 }
 
@@ -404,22 +305,24 @@ interface Probe {
 }
 
 /** An invalid signature in the URL is rejected before the id is looked up. */
-const isSigned = ({ path }: Place) => path.includes('/media/');
+const isSigned = ({ path }: DocumentedOperation) => path.includes('/media/');
 
-const takesBody = (place: Place) => (place.method === 'POST' || place.method === 'PATCH') && !isHook(place);
+const takesBody = (place: DocumentedOperation) =>
+  (place.method === 'POST' || place.method === 'PATCH') && !isHook(place);
 
-test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], atLeast: number]>([
+test.each<readonly [rule: string, probes: (place: DocumentedOperation) => readonly Probe[], atLeast: number]>([
   [
     'responds to its example with each accepted credential',
     (place) => {
       const schemes = schemesOf(place.operation);
       // The webhook of a provider belongs to a video that does not exist here.
-      if (isHook(place)) return [{ send: () => ask(place, HOOK_HEADERS, HOOK), status: isVendors(place) ? 404 : 200 }];
+      if (isHook(place))
+        return [{ send: () => caller.send(place, HOOK_HEADERS, HOOK), status: isVendors(place) ? 404 : 200 }];
       return (schemes.length > 0 ? schemes : ['none']).filter(isShown(place)).map((scheme) => ({
         send: async () => {
-          const example = await freshExample(place);
-          if (scheme === 'payment') return ask(place, await proofFor(place, example), example);
-          return ask(place, scheme === 'none' ? {} : credential(scheme), example);
+          const example = await caller.createExample(place);
+          if (scheme === 'payment') return caller.send(place, await proofFor(place, example), example);
+          return caller.send(place, scheme === 'none' ? {} : caller.createCredential(scheme), example);
         },
         status: successOf(place),
       }));
@@ -435,10 +338,10 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
       const wrong = { [header]: UNKNOWN[scheme] ?? '' };
       const [first = {}] = place.operation.security;
       const missing = {
-        send: () => ask(place, {}),
+        send: () => caller.send(place, {}),
         status: asksForPayment(place) ? 402 : 401,
       };
-      const refused = { send: () => ask(place, wrong), status: 401 };
+      const refused = { send: () => caller.send(place, wrong), status: 401 };
       return Object.keys(first).length === 0 ? [refused] : [missing, refused];
     },
     20,
@@ -462,7 +365,7 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
     'with an unencrypted body rejects another media type',
     (place) => {
       const wrong = { body: 'x', headers: { ...allCredentials(), 'content-type': 'text/plain' } };
-      return takesBody(place) && !isSealed(place)
+      return takesBody(place) && !isEncrypted(place)
         ? [{ send: async () => world.send(place.method, await pathOf(place), wrong), status: 415 }]
         : [];
     },
@@ -473,7 +376,7 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
     (place) => {
       if (!place.path.includes('{') || isSigned(place)) return [];
       const address = place.path.replaceAll(/\{\w+\}/g, 'nothing');
-      const sent = { headers: allCredentials(), body: asBody(place.operation, exampleOf(place.operation)) };
+      const sent = { headers: allCredentials(), body: toOperationBody(place.operation, getExample(place.operation)) };
       return [{ send: () => world.send(place.method, address, sent), status: 404 }];
     },
     6,
@@ -482,9 +385,9 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
     'rejects a body without one of its required fields',
     (place) =>
       ((bodySchemaOf(place.operation).required ?? []) as string[]).map((name) => {
-        const { [name]: _, ...body } = exampleOf(place.operation) as Record<string, unknown>;
-        const headers = credential(schemesOf(place.operation)[0] ?? '');
-        return { send: () => ask(place, headers, body), status: 400, param: name };
+        const { [name]: _, ...body } = getExample(place.operation) as Record<string, unknown>;
+        const headers = caller.createCredential(schemesOf(place.operation)[0] ?? '');
+        return { send: () => caller.send(place, headers, body), status: 400, param: name };
       }),
     5,
   ],
@@ -505,14 +408,14 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
   60_000,
 );
 
-async function pathOf(place: Place): Promise<string> {
-  return (await addressOf(place)).split('?')[0] ?? '';
+async function pathOf(place: DocumentedOperation): Promise<string> {
+  return (await caller.createTarget(place)).split('?')[0] ?? '';
 }
 
 // --- responses that need more than an example -----------------------------------------------------------------------
 
 describe('responses that need more than an example', () => {
-  const placeOf = (id: string) => places.find(({ operation }) => operation.operationId === id) as Place;
+  const placeOf = (id: string) => places.find(({ operation }) => operation.operationId === id) as DocumentedOperation;
   const chat = (directive: string, more: object = {}) => world.sendChat(account, directive, more);
 
   const streamed = { model: 'openai/gpt-5-mini', input: 'Hello', stream: true };
@@ -579,8 +482,11 @@ describe('responses that need more than an example', () => {
 
   /** Sends two requests with one Idempotency-Key, and returns the response to the second. */
   async function again(...changes: readonly [object, object]): Promise<TestResponse> {
-    const example = exampleOf(placeOf('createChatCompletion').operation) as object;
-    const headers = { ...credential('bearer'), 'idempotency-key': `used twice ${JSON.stringify(changes)}` };
+    const example = getExample(placeOf('createChatCompletion').operation) as object;
+    const headers = {
+      ...caller.createCredential('bearer'),
+      'idempotency-key': `used twice ${JSON.stringify(changes)}`,
+    };
     const [first, second] = changes.map((change) => ({ ...example, ...change }));
     await world.send('POST', '/v1/chat/completions', { headers, body: first });
     return world.send('POST', '/v1/chat/completions', { headers, body: second });
@@ -612,14 +518,17 @@ const NEED_NONE = [
 ];
 
 test('every free read responds as documented without PostgreSQL: with 503 if it needs the database', async () => {
-  const isPaid = ({ operation }: Place) => operation.responses['402'] !== undefined;
-  const needsProof = (place: Place) => schemesOf(place.operation).join() === 'payment';
+  const isPaid = ({ operation }: DocumentedOperation) => operation.responses['402'] !== undefined;
+  const needsProof = (place: DocumentedOperation) => schemesOf(place.operation).join() === 'payment';
   const asked = places
     .filter(({ method, operation }) => method === 'GET' || READS.has(operation.operationId))
     .filter((place) => !isPaid(place) && !needsProof(place));
   const requests = await Promise.all(
     asked.map(async (place) => {
-      const [address, body] = [await addressOf(place), asBody(place.operation, await freshExample(place))];
+      const [address, body] = [
+        await caller.createTarget(place),
+        toOperationBody(place.operation, await caller.createExample(place)),
+      ];
       return () => world.send(place.method, address, { headers: allCredentials(), body });
     }),
   );
@@ -627,7 +536,7 @@ test('every free read responds as documented without PostgreSQL: with 503 if it 
   const answers = await Promise.all(requests.map((send) => send()));
   const served = new Map<string, number>();
   for (const [i, answer] of answers.entries()) {
-    const place = asked[i] as Place;
+    const place = asked[i] as DocumentedOperation;
     expectDocumented(place, answer);
     if (answer.status !== 503) served.set(place.path.replace(/^(\/api)?\/v1/, ''), answer.status);
   }
