@@ -28,7 +28,7 @@ export function findDeadReferences(page: string): string[] {
 /** Returns the scripts that a page mentions (`npm run bench`) but package.json does not have. */
 export function findMissingScripts(page: string): string[] {
   const { scripts } = JSON.parse(readPage('package.json'));
-  return [...readPage(page).matchAll(/npm run ([\w:-]+)/g)]
+  return [...readPage(page).matchAll(/npm run (?:-s )?([\w:][\w:-]*)/g)]
     .map(([, name = '']) => name)
     .filter((name) => !(name in scripts));
 }

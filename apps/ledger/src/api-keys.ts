@@ -49,9 +49,20 @@ export async function createApiKey(foundation: Foundation, options: NewKeyOption
   await withOperator(foundation, options.actor, async ({ streams, secrets, actor }) => {
     const { apiKey, key } = generateApiKey(secrets, settings);
     const command = { type: 'CreateKey', data: { key, at: new Date().toISOString() } } as const;
-    await runAsOperator(streams.accounts, accountId, command, { actor: toMetadataActor(actor) });
+    await runAsOperator(streams.accounts, accountId, command, { actor: toMetadataActor(actor) }).catch(
+      throwWithOptions,
+    );
     print(apiKey);
   });
+}
+
+/** Names the options of the command instead of the fields of the API. */
+function throwWithOptions(error: unknown): never {
+  if (!(error instanceof StartError)) throw error;
+  const fields = { usage_limit_usd: '--limit', reset_period: '--reset', expire_at: '--expires' };
+  throw new StartError(
+    Object.entries(fields).reduce((message, [field, option]) => message.replaceAll(field, option), error.message),
+  );
 }
 
 function parseLimit(limit: string): string {
@@ -79,7 +90,7 @@ function parseModels(models: string, { settings }: Foundation): readonly string[
 }
 
 function parseTags(tags: string): Readonly<Record<string, string>> {
-  return Object.fromEntries(
+  const entries = new Map(
     tags.split(',').map((tag) => {
       const [, name, value] = /^\s*([^=]+)=(.*)$/.exec(tag) ?? [];
       if (name === undefined || value === undefined)
@@ -87,6 +98,8 @@ function parseTags(tags: string): Readonly<Record<string, string>> {
       return [name.trim(), value.trim()];
     }),
   );
+  if (entries.size < tags.split(',').length) throw new StartError('--tags must not have a name twice.');
+  return Object.fromEntries(entries);
 }
 
 function throwStartError(message: string): never {
@@ -142,7 +155,7 @@ function getState({ blocked, expireAt }: KeyView): string {
 
 /**
  * Blocks an API key, or lifts the block. The next request with it is rejected, on every gateway.
- * @param key the id of the key, or its name if only one key that is not revoked has it
+ * @param key the id of the key, or its name in an account with a name
  * @throws StartError if there is no such key
  */
 export async function setKeyBlock(
@@ -180,18 +193,28 @@ function changeKey(
   change: (operator: Operator, key: KeyView) => Promise<void>,
 ): Promise<void> {
   return withOperator(foundation, actor, async (operator) => {
-    await waitForReadModels(foundation, operator.pool);
-    await change(operator, await findKey(operator.pool, key));
+    const isCurrent = await waitForReadModels(foundation, operator.pool);
+    const existing = await findKey(operator.pool, key);
+    if (existing) return change(operator, existing);
+    if (!isCurrent) throw new StartError(READ_MODELS_LAG);
+    throw new StartError(`There is no API key with the id or, in an account with a name, the name "${key}".`);
   });
 }
 
-async function findKey(pool: pg.Pool, idOrName: string): Promise<KeyView> {
-  const { rows } = await pool.query<{ account_id: string; key_id: string }>(
-    'select account_id, key_id from books.keys where (key_id = $1 or name = $1) and deleted_at is null limit 2',
+/**
+ * Returns the key with this id, else the key with this name in an account that the operator has named: anyone can open
+ * an account with a key of any name.
+ * @throws StartError if several such accounts have a key of this name
+ */
+async function findKey(pool: pg.Pool, idOrName: string): Promise<KeyView | undefined> {
+  const { rows } = await pool.query<{ account_id: string; key_id: string; is_id: boolean }>(
+    `select account_id, key_id, key_id = $1 as is_id from books.keys join books.balances using (account_id)
+      where (key_id = $1 or keys.name = $1 and balances.name is not null) and deleted_at is null
+      order by is_id desc limit 2`,
     [idOrName],
   );
   const [row] = rows;
-  if (rows.length > 1) throw new StartError(`Several accounts have a key named "${idOrName}": use the id of the key.`);
-  const key = row && (await readKey(pool, row.account_id, row.key_id, new Date().toISOString()));
-  return key ?? throwStartError(`There is no API key "${idOrName}" that is not revoked.`);
+  if (row?.is_id === false && rows.length > 1)
+    throw new StartError(`Several accounts have a key named "${idOrName}": use the id of the key.`);
+  return row && readKey(pool, row.account_id, row.key_id, new Date().toISOString());
 }

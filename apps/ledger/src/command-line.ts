@@ -208,8 +208,12 @@ function parseCommand(positionals: readonly string[], optionNames: ReadonlySet<s
   const { operandNames = [], required = [], optional = [] } = command ?? {};
   const allowed: ReadonlySet<string> = new Set([...required, ...optional]);
   const hasValidOptions = required.every((option) => optionNames.has(option)) && optionNames.isSubsetOf(allowed);
-  if (!command) throw new StartError(formatUsage(Object.keys(COMMANDS)));
-  if (operands.length !== operandNames.length || !hasValidOptions) throw new StartError(formatUsage([name]));
+  const related = Object.keys(COMMANDS).filter(
+    (commandName) => commandName === positionals[0] || commandName.startsWith(`${positionals[0]} `),
+  );
+  if (!command) throw new StartError(formatUsage(related.length > 0 ? related : Object.keys(COMMANDS)));
+  if (operands.length !== operandNames.length || !hasValidOptions)
+    throw new StartError(formatUsage(length === 1 ? related : [name]));
   return { command, operands };
 }
 
@@ -225,7 +229,11 @@ export async function runLedgerCommand(
   print: (line: string) => void,
 ): Promise<boolean> {
   const types = Object.keys(OPTIONS).map((name) => [name, { type: FLAGS.has(name) ? 'boolean' : 'string' }] as const);
-  const { positionals, values } = parseArgs({ args, allowPositionals: true, options: Object.fromEntries(types) });
+  const parsed = parseArgs({ args, allowPositionals: true, tokens: true, options: Object.fromEntries(types) });
+  const { positionals, values } = parsed;
+  const names = parsed.tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []));
+  const repeated = names.find((name, i) => names.indexOf(name) < i);
+  if (repeated !== undefined) throw new StartError(`--${repeated} must be given once.`);
   const { command, operands } = parseCommand(positionals, new Set(Object.keys(values)));
   const options = Object.fromEntries(
     Object.entries(values).map(([name, value]) => [name, value === true ? '' : value]),

@@ -21,7 +21,8 @@ export interface NamedAccount {
 }
 
 /**
- * Returns an account by its name, its id, its `credit_id`, or the name of one of its API keys.
+ * Returns an account by its name, its id, its `credit_id`, or the name of one of its API keys. Names of keys count only
+ * in accounts that the operator has named: anyone can open an account with a key of any name.
  * @throws StartError if there is no such account, or several have a key of this name
  */
 export async function findAccount(foundation: Foundation, text: string): Promise<NamedAccount> {
@@ -33,7 +34,7 @@ export async function findAccount(foundation: Foundation, text: string): Promise
   if (owners.length > 1) throw new StartError(`Several accounts have a key named "${text}": name the account.`);
   const [owner] = owners;
   if (owner) return owner;
-  throw new StartError(`There is no account "${text}", and no account with a key of this name.`);
+  throw new StartError(`There is no account "${text}", and no account with a name that has a key "${text}".`);
 }
 
 async function findByName({ store, runtime }: Foundation, name: string): Promise<NamedAccount | undefined> {
@@ -47,9 +48,9 @@ async function findByKeyName(foundation: Foundation, keyName: string): Promise<r
   return withPool(foundation.databaseUrl, async (pool) => {
     await waitForReadModels(foundation, pool);
     const { rows } = await pool.query<NamedAccount>(
-      `select distinct account_id as id, coalesce(balances.name, account_id::text) as name
+      `select distinct account_id as id, balances.name
          from books.keys join books.balances using (account_id)
-        where keys.name = $1 and deleted_at is null limit 2`,
+        where keys.name = $1 and balances.name is not null and deleted_at is null limit 2`,
       [keyName],
     );
     return rows;

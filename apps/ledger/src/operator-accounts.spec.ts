@@ -135,9 +135,13 @@ describe('a credit', () => {
     ['a long reason', ['--usd', '1', '--reason', 'x'.repeat(501)], '--reason must be a text'],
     ['an invalid id', ['--usd', '1', '--id', 'a b'], '--id must consist of'],
     ['an empty actor', ['--usd', '1', '--actor', ''], '--actor must be a text'],
+    ['a reason that reverses text', ['--usd', '1', '--reason', 'a\u202eb'], '--reason must be'],
+    ['two amounts', ['--usd', '1', '--usd', '2'], '--usd must be given once'],
   ])('is rejected with %s', async (_, options, message) => {
     const before = (await world.listEvents()).length;
-    await expect(ledger('credit', 'team-a', '--reason', 'Budget', ...options)).rejects.toThrow(message);
+    await expect(
+      ledger('credit', 'team-a', ...(options.includes('--reason') ? [] : ['--reason', 'Budget']), ...options),
+    ).rejects.toThrow(message);
     expect(await world.listEvents()).toHaveLength(before);
   });
 
@@ -148,6 +152,37 @@ describe('a credit', () => {
       await createKey(name, '--name', 'shared');
     }
     await expect(credit('shared', '1')).rejects.toThrow('Several accounts have a key named "shared"');
+  });
+});
+
+describe('an account that anyone opens over the API', () => {
+  /** Names a key of a new account like something of the operator. */
+  async function createStrangersKey(name: string): Promise<void> {
+    const { creditId } = await world.createAccount();
+    const { status } = await world.send('POST', '/keys', { headers: { 'x-credit-id': creditId }, body: { name } });
+    expect(status).toBe(201);
+  }
+
+  test('gets no money and no key of the operator by naming a key like an account that does not exist', async () => {
+    await createStrangersKey('team-future');
+    await expect(credit('team-future', '25')).rejects.toThrow('There is no account "team-future"');
+    await expect(createKey('team-future', '--name', 'x')).rejects.toThrow('There is no account "team-future"');
+  });
+
+  test('cannot prevent that a key is blocked or revoked by naming a key like its name or its id', async () => {
+    await createAccount('team-leak');
+    const caller = toCaller(await createKey('team-leak', '--name', 'leaked'));
+    await credit('team-leak', '1');
+    const id = (await ledger('keys', '--account', 'team-leak')).at(-1)?.trim().split(/ {2,}/)[2] as string;
+    for (const name of ['leaked', id]) await createStrangersKey(name);
+    const status = async () => (await world.sendChat(caller, 'tokens=1', FLAT)).status;
+    await ledger('keys', 'block', 'leaked');
+    expect(await status()).toBe(403);
+    await ledger('keys', 'unblock', id);
+    expect(await status()).toBe(200);
+    await createKey('team-leak', '--name', id);
+    await ledger('keys', 'revoke', id);
+    expect(await status()).toBe(401);
   });
 });
 
@@ -221,20 +256,23 @@ describe('an API key of the operator', () => {
     expect(await status()).toBe(200);
     expect(await ledger('keys', 'revoke', 'night')).toEqual(['night is revoked']);
     expect(await status()).toBe(401);
-    await expect(ledger('keys', 'block', 'night')).rejects.toThrow('There is no API key "night" that is not revoked');
+    await expect(ledger('keys', 'block', 'night')).rejects.toThrow(
+      'There is no API key with the id or, in an account with a name, the name "night"',
+    );
     await expect(ledger('keys', 'block', 'shared')).rejects.toThrow('use the id of the key');
   });
 
   test.each([
     ['a taken name', ['--name', 'ci'], 'An active API key named "ci" already exists'],
     ['a long name', ['--name', 'x'.repeat(26)], 'name must have 1 to 25 characters'],
-    ['a limit below 0.01 USD', ['--name', 'x', '--limit', '0.001'], 'usage_limit_usd must be at least 0.01'],
+    ['a limit below 0.01 USD', ['--name', 'x', '--limit', '0.001'], '--limit must be at least 0.01'],
     ['a limit that is no amount', ['--name', 'x', '--limit', 'all'], '--limit must be an amount'],
     ['an unknown period', ['--name', 'x', '--limit', '1', '--reset', 'hourly'], '--reset must be one of'],
-    ['a period without a limit', ['--name', 'x', '--reset', 'daily'], 'reset_period requires usage_limit_usd'],
-    ['a past expiry', ['--name', 'x', '--expires', '2020-01-01'], 'expire_at must be in the future'],
+    ['a period without a limit', ['--name', 'x', '--reset', 'daily'], '--reset requires --limit'],
+    ['a past expiry', ['--name', 'x', '--expires', '2020-01-01'], '--expires must be in the future'],
     ['an invalid expiry', ['--name', 'x', '--expires', 'soon'], '--expires must be'],
     ['an unknown model', ['--name', 'x', '--models', 'openai/gpt-6000'], '--models[0]: there is no model'],
+    ['a tag twice', ['--name', 'x', '--tags', 'a=1,a=2'], '--tags must not have a name twice'],
     ['tags without values', ['--name', 'x', '--tags', 'search'], '--tags must be a list'],
   ])('is not created with %s', async (_, options, message) => {
     const before = (await world.listEvents()).length;

@@ -9,7 +9,8 @@ import { withPool } from './master-keys.ts';
 
 const MAX_ACTOR_CHARACTERS = 100;
 const MAX_REASON_CHARACTERS = 500;
-const PRINTABLE = /^[^\p{Cc}]*$/u;
+/** Without control characters, line separators, and characters that change the direction of the text around them. */
+const PRINTABLE = /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u;
 
 export interface Operator {
   readonly streams: Streams;
@@ -60,7 +61,9 @@ async function openSecrets({ settings }: Foundation, pool: pg.Pool): Promise<Sec
 function parseText(option: string, text: string, maxCharacters: number): string {
   const trimmed = text.trim();
   if (trimmed === '' || trimmed.length > maxCharacters || !trimmed.isWellFormed() || !PRINTABLE.test(trimmed))
-    throw new StartError(`${option} must be a text of 1 to ${maxCharacters} characters without line breaks.`);
+    throw new StartError(
+      `${option} must be a text of 1 to ${maxCharacters} characters without line breaks and other control characters.`,
+    );
   return trimmed;
 }
 

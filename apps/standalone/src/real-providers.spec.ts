@@ -1,17 +1,21 @@
 /** The built program with real providers and without a payment backend: recorders take the place of the providers. */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { type AnyModel, type Endpoint, readCatalogue } from '#catalogue';
-import { copyCatalogue, createTestEndpoint, createTestModel } from '#testing';
+import {
+  type BuiltProgram,
+  copyCatalogue,
+  createTestEndpoint,
+  createTestModel,
+  ProviderRecorder,
+  startBuiltProgram,
+} from '#testing';
 
-const MAIN = path.resolve(import.meta.dirname, '../../../dist/apps/standalone/src/main.js');
 /** Only the sandbox serves it. */
 const SANDBOX_MODEL = 'countinghouse/flat';
 const FREE = { usdPerMillionTokens: { input: '0', output: '0' }, margin: '1' };
@@ -24,74 +28,38 @@ const MODELS = [
     createTestEndpoint('Anthropic', 'anthropic', FREE),
   ]),
 ];
-const COMPLETION = {
-  ...{ id: 'x', object: 'chat.completion', created: 1, model: 'm' },
-  choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Hi' } }],
-  usage: { prompt_tokens: 5, completion_tokens: 1, total_tokens: 6 },
-};
-const MESSAGE = {
-  ...{ id: 'msg_1', type: 'message', role: 'assistant', model: 'm', stop_reason: 'end_turn', stop_sequence: null },
-  content: [{ type: 'text', text: 'Hi' }],
-  usage: { input_tokens: 5, output_tokens: 1 },
-};
 jest.setTimeout(30_000);
 
 let directory: string;
 let catalogueDir: string;
-/** Headers of the requests to the providers, by path. */
-const received: [path: string, headers: IncomingHttpHeaders][] = [];
-let providers: Server;
-let address: string;
+let providers: ProviderRecorder;
 beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-real-'));
   catalogueDir = path.join(directory, 'catalogue');
   await copyCatalogue(catalogueDir, MODELS);
-  providers = createServer(({ url = '', headers }, response) => {
-    received.push([url, headers]);
-    response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify(url.endsWith('/messages') ? MESSAGE : COMPLETION));
-  }).listen(0, '127.0.0.1');
-  await once(providers, 'listening');
-  address = `http://127.0.0.1:${(providers.address() as AddressInfo).port}`;
+  providers = await ProviderRecorder.open();
 });
 afterAll(async () => {
   providers.close();
   await rm(directory, { recursive: true });
 });
 
-interface Program {
-  readonly api: string;
-  readonly sandbox: string | undefined;
+interface Program extends BuiltProgram {
   readonly sandboxPort: number;
-  /** The text on standard error. */
-  readonly welcome: string;
-  stop(): Promise<void>;
 }
 
 /** Starts the program, and waits until it is ready. `{address}` in settings is replaced by that of the recorders. */
 async function start(settings: Readonly<Record<string, string>>): Promise<Program> {
   const sandboxPort = await findFreePort();
-  const resolved = Object.entries(settings).map(([name, value]) => [name, value.replace('{address}', address)]);
-  const env = {
-    ...{ PATH: process.env.PATH, PORT: '0', SANDBOX_PORT: String(sandboxPort), DRAIN_DELAY_MS: '0' },
-    ...{ DATA_DIR: path.join(directory, 'data'), CATALOGUE_DIR: catalogueDir },
+  const resolved = Object.entries(settings).map(([name, value]) => [
+    name,
+    value.replace('{address}', providers.address),
+  ]);
+  const environment = {
+    ...{ SANDBOX_PORT: String(sandboxPort), DATA_DIR: path.join(directory, 'data'), CATALOGUE_DIR: catalogueDir },
     ...Object.fromEntries(resolved),
   };
-  const child = spawn(process.execPath, [MAIN], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-  const ended = once(child, 'close');
-  let welcome = '';
-  child.stderr.on('data', (text) => {
-    welcome += text;
-  });
-  for await (const line of createInterface(child.stdout)) {
-    const { msg, api, sandbox } = JSON.parse(line);
-    if (msg === 'ready') {
-      child.stdout.resume();
-      const stop = async () => void (child.kill('SIGTERM') && (await ended));
-      return { api, sandbox, sandboxPort, welcome, stop };
-    }
-  }
-  throw new Error(`the program ended before it was ready: ${welcome}`);
+  return { ...(await startBuiltProgram(environment)), sandboxPort };
 }
 
 async function findFreePort(): Promise<number> {
@@ -152,7 +120,7 @@ describe.each<[string, Record<string, string>, string[]]>([
     expect(program.sandbox).toBeUndefined();
     expect(await findConnectionError(program.sandboxPort)).toBe('ECONNREFUSED');
     expect(program.welcome).toMatch(/^\n {2}Countinghouse with real services\n/);
-    for (const slug of slugs) expect(program.welcome).toContain(`${slug} (${address})`);
+    for (const slug of slugs) expect(program.welcome).toContain(`${slug} (${providers.address})`);
     expect(program.welcome).toContain('no payment backend is set; fund accounts with "npm run ledger"');
   });
 
@@ -166,10 +134,10 @@ describe.each<[string, Record<string, string>, string[]]>([
   });
 
   test.each(slugs)('calls %s, with no other credential than its key', async (slug) => {
-    received.length = 0;
+    providers.received.length = 0;
     expect(await chat(`test/${slug}`)).toMatchObject({ status: 200, body: { choices: [{}] } });
-    expect(received).toHaveLength(1);
-    const [[, headers]] = received as [[string, IncomingHttpHeaders]];
+    expect(providers.received).toHaveLength(1);
+    const [[, headers]] = providers.received as [ProviderRecorder['received'][number]];
     const apiKey = settings[`${slug.toUpperCase()}_API_KEY`];
     const isOpenAi = slug === 'openai';
     expect(headers.authorization).toBe(apiKey && isOpenAi ? `Bearer ${apiKey}` : undefined);

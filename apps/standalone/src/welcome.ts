@@ -23,9 +23,9 @@ export function formatWelcome(installation: RunningServices): string {
 ${sandbox === undefined ? '' : `    Sandbox    ${sandbox}\n`}
   Create an account, credit it, create an API key, and list the models:
 
-    npm run ledger -- accounts create --name team-a
-    npm run ledger -- credit team-a --usd 100 --reason "monthly budget"
-    npm run ledger -- keys create --account team-a --name ci --limit 50 --reset monthly
+    npm run -s ledger -- accounts create --name team-a
+    npm run -s ledger -- credit team-a --usd 100 --reason "monthly budget"
+    npm run -s ledger -- keys create --account team-a --name ci --limit 50 --reset monthly
     curl -s ${api}/v1/models
 
 `;

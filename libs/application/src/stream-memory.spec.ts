@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from '@jest/globals';
 import { createStreams, type Streams } from '#application';
-import { accountCodec, accountDecider, type DomainEvent } from '#domain';
+import { accountCodec, accountDecider, type DomainEvent, type KeyAccess, UNRESTRICTED_ACCESS } from '#domain';
 import {
   type EventStore,
   fold,
@@ -27,15 +27,22 @@ const charge = createCharge({ price: '7', cost: '5' });
 
 const repeat = (count: number, create: () => readonly unknown[]) => Array.from({ length: count }, create).flat();
 const open = () => [{ type: 'AccountOpened', data: { at } }, ...createKey('Default'), ...addCredit()];
-const createKey = (name = 'key') => [
+const createKey = (name = 'key', access: Partial<KeyAccess> = {}) => [
   {
     type: 'KeyCreated',
     data: {
       ...{ keyId: randomUUID(), name, hash: randomUUID(), secret: { key: '', box: '' } },
-      ...{ limit: '90000000000000', resetPeriod: 'daily', expireAt: null, at },
+      ...{ limit: '90000000000000', resetPeriod: 'daily', expireAt: null, ...UNRESTRICTED_ACCESS, ...access, at },
     },
   },
 ];
+const createRestrictedKey = () => {
+  const models = Array.from({ length: 20 }, () => `provider/${randomUUID()}`);
+  return createKey('key', {
+    models,
+    metadata: Object.fromEntries(models.slice(0, 16).map((id) => [`tag of ${id}`, id])),
+  });
+};
 const addCredit = () => [
   { type: 'CreditAdded', data: { creditId: randomUUID(), method: 'btc', amount: '9000000000000', bonus: '0', at } },
 ];
@@ -143,6 +150,7 @@ test.each([
   ['an open account', 4_000, open],
   ['an account with 8 ends', 2_000, () => [...open(), ...repeat(8, () => end())]],
   ['an account with 100 keys', 200, () => [...open(), ...repeat(100, () => createKey())]],
+  ['an account with 100 keys with models and tags', 100, () => [...open(), ...repeat(100, createRestrictedKey)]],
   ['an account with 300 open holds', 100, () => [...open(), ...repeat(300, () => hold())]],
   ['an account with 1,000 ends', 100, () => [...open(), ...repeat(1_000, () => end())]],
   ['an account with 1,000 expired holds', 100, () => [...open(), ...repeat(1_000, () => end('HoldExpired'))]],

@@ -20,6 +20,8 @@ export const MAX_KEY_TAGS = 16;
 const MAX_TAG_NAME_LENGTH = 64;
 const MAX_TAG_LENGTH = 512;
 const MAX_PATTERN_LENGTH = 200;
+/** Of all models and tags of a key together. They are in every state of the account, and in every event of the key. */
+const MAX_ACCESS_LENGTH = 4_096;
 /** Printable ASCII without spaces. */
 const MODEL_PATTERN = new RegExp(`^[!-~]{1,${MAX_PATTERN_LENGTH}}$`);
 export const MIN_KEY_LIMIT = money.parseUsd('0.01');
@@ -195,6 +197,13 @@ export function assertValidKey({ name, limit, resetPeriod, expireAt, ...access }
   if (expireAt !== null && expireAt <= at) rejectSettings('expire_at must be in the future');
   const problem = findModelListProblem(access.models) ?? findMetadataProblem(access.metadata);
   if (problem !== undefined) rejectSettings(problem);
+  if (measureAccess(access) > MAX_ACCESS_LENGTH)
+    rejectSettings(`models and metadata must have at most ${MAX_ACCESS_LENGTH} characters together`);
+}
+
+/** Returns the number of characters of the models and tags of a key. */
+export function measureAccess({ models, metadata }: Pick<KeyAccess, 'models' | 'metadata'>): number {
+  return [...(models ?? []), ...Object.entries(metadata).flat()].reduce((length, text) => length + text.length, 0);
 }
 
 function findModelListProblem(models: KeyAccess['models']): string | undefined {

@@ -1,9 +1,13 @@
 /** Limits of operations and storage that are free, on all gateways together. */
-import { integer } from './setting-types.ts';
+import { flag, integer } from './setting-types.ts';
 
 const MAX_LIMIT = 1_000_000;
 
 export const LIMIT_SETTINGS = {
+  accountsByOperator: flag(
+    'ACCOUNTS_BY_OPERATOR',
+    'true: only the operator opens accounts, with "npm run ledger -- accounts create"; unset: anyone may, also over the API',
+  ),
   accountsPerHour: integer(
     'ACCOUNTS_PER_HOUR',
     1_000,

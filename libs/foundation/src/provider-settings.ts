@@ -1,7 +1,7 @@
 /** Settings of the providers in the catalogue. */
 import { SANDBOX_KEY } from './external-service-settings.ts';
 import { namesSandbox } from './hosts.ts';
-import { type Environment, optional, readVariable, type SettingIssues, url } from './setting-types.ts';
+import { type Environment, optional, readVariable, SettingError, type SettingIssues, url } from './setting-types.ts';
 
 /** What the catalogue specifies for the settings of a provider. */
 export interface ProviderSettingsSpec {
@@ -54,6 +54,17 @@ export function isConfigured(env: Environment, provider: ProviderSettingsSpec): 
   return findConfiguringVariable(env, provider) !== undefined;
 }
 
+/** Printable ASCII without spaces. A header cannot have other characters, or providers do not expect them. */
+const KEY = /^[!-~]+$/;
+
+/** @throws SettingError if no request could have the key, for example because its file has two lines */
+function readKey(env: Environment, provider: ProviderSettingsSpec): string | undefined {
+  const variable = getKeyVariable(provider);
+  const key = readVariable(env, variable);
+  if (key === undefined || KEY.test(key)) return key;
+  throw new SettingError(`${variable} must consist of printable ASCII characters without spaces and line breaks.`);
+}
+
 /**
  * Returns the connection settings by slug. If no provider is configured, the sandbox simulates all of them. Otherwise
  * those that are not configured are omitted, except for those whose address is explicitly that of the sandbox.
@@ -68,7 +79,7 @@ export function selectConfiguredProviders(
   return new Map(
     providers.flatMap((provider) => {
       const { slug, baseUrl: defaultBaseUrl, sandboxPath } = provider;
-      const key = readVariable(env, getKeyVariable(provider));
+      const key = issues.tryRead(() => readKey(env, provider));
       const setting = optional(url(getAddressVariable(provider), ['http:', 'https:'], ''));
       const address = issues.tryRead(() => setting.read(env));
       if (isConfigured(env, provider))

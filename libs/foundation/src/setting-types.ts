@@ -170,8 +170,12 @@ export function url(
   meaning: string,
   defaultValue = '',
 ): Setting<string> {
-  const isValid = (value: string) => URL.canParse(value) && protocols.includes(new URL(value).protocol);
-  return address({ variable, protocols, meaning, defaultValue, validate: isValid });
+  const validate = (value: string) => {
+    if (!URL.canParse(value) || !protocols.includes(new URL(value).protocol)) return false;
+    const { username, password, search, hash } = new URL(value);
+    return username + password + search + hash === '' || 'must be an address without a login, a query and a fragment';
+  };
+  return address({ variable, protocols, meaning, defaultValue, validate });
 }
 
 /** An address. `validate` returns whether it is valid, or the end of a sentence that says what is invalid. */

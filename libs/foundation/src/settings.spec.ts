@@ -80,6 +80,7 @@ describe('without any setting', () => {
       freePerMinute: 20,
       freePerDay: 200,
       freePerDayOfAddress: 2_000,
+      accountsByOperator: false,
       accountsPerHour: 1_000,
       invoicesPerHourOfAddress: 1_000,
       invoicesPerHourOfAccount: 200,
@@ -258,6 +259,22 @@ describe('providers', () => {
     expect(reached({ ONE_API_KEY: 'sandbox' })).toEqual(reached({}));
     expect(reached({ ONE_API_KEY: 'sandbox', TWO_API_KEY: 'k' })).toEqual({ two: real('two', 'k') });
   });
+
+  test.each(['two\nlines', 'a key', 'sk-“x”', 'sk-ü', 'a\u0000b'])(
+    'with the key %j, which no request can have, prevent the start',
+    (key) => {
+      expect(() => reached({ ONE_API_KEY: key })).toThrow('ONE_API_KEY must consist of printable ASCII characters');
+    },
+  );
+
+  test.each(['http://user:pw@one.example/v1', 'http://one.example/v1?x=1', 'http://one.example/v1#x'])(
+    'at %s, of which parts would be ignored, prevent the start',
+    (address) => {
+      expect(() => reached({ ONE_BASE_URL: address })).toThrow(
+        'ONE_BASE_URL must be an address without a login, a query and a fragment',
+      );
+    },
+  );
 
   test('with a key in a file are configured', async () => {
     const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-key-'));

@@ -131,6 +131,10 @@ test.each([
   [{ PORT: '4000', AUDIO_PORT: '4000' }, 'AUDIO_PORT must differ from PORT.'],
   [{ PORT: '4000', EXA_BASE_URL: 'http://localhost:4000/x' }, 'EXA_BASE_URL is the address of the gateway itself'],
   [{ SANDBOX_URL: 'http://127.0.0.1:3000' }, 'SANDBOX_URL is the address of the gateway itself'],
+  [{ EXA_BASE_URL: 'http://0.0.0.0:3000/x' }, 'EXA_BASE_URL is the address of the gateway itself'],
+  [{ EXA_BASE_URL: 'http://[::1]:3000/x' }, 'EXA_BASE_URL is the address of the gateway itself'],
+  [{ PORT: '80', EXA_BASE_URL: 'http://127.0.0.9' }, 'EXA_BASE_URL is the address of the gateway itself'],
+  [{ HOST: '10.0.0.7', EXA_BASE_URL: 'http://10.0.0.7:3000' }, 'EXA_BASE_URL is the address of the gateway itself'],
   [{ KRAKEN_URL: 'https://a.example/x', PUBLIC_BASE_URL: 'https://a.example' }, 'KRAKEN_URL is the address of the gat'],
 ])('contradictory addresses are reported: %j', (env, complaint) => {
   expect(findings(env).join(' ')).toContain(complaint);

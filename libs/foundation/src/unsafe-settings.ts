@@ -143,6 +143,11 @@ function listKeyIssues(env: Environment): readonly string[] {
     : [];
 }
 
+function isLocalPort(origin: string, port: string): boolean {
+  const { hostname, port: originPort, protocol } = new URL(origin);
+  return isLoopback(hostname) && (originPort || (protocol === 'https:' ? '443' : '80')) === port;
+}
+
 function listContradictions(env: Environment, providers: readonly ProviderSettingsSpec[]): readonly string[] {
   const issues: string[] = [];
   const address = readVariable(env, 'PUBLIC_BASE_URL') ?? '';
@@ -151,13 +156,10 @@ function listContradictions(env: Environment, providers: readonly ProviderSettin
     issues.push(`PUBLIC_BASE_URL must begin with https://: others could read the API keys that are sent to ${host}.`);
   const [port, audioPort] = [readVariable(env, 'PORT') ?? '3000', readVariable(env, 'AUDIO_PORT')];
   if (port !== '0' && port === audioPort) issues.push('AUDIO_PORT must differ from PORT.');
-  const localAddresses = [readVariable(env, 'HOST') ?? '127.0.0.1', '127.0.0.1', 'localhost'].map(
-    (hostname) => `http://${hostname}:${port}`,
-  );
-  const ownOrigins = [address, ...localAddresses].map(parseOrigin).filter((origin) => origin !== undefined);
+  const ownOrigins = [address, `http://${readVariable(env, 'HOST') ?? '127.0.0.1'}:${port}`].map(parseOrigin);
   for (const variable of ['SANDBOX_URL', ...listUrlVariables(providers)]) {
     const origin = parseOrigin(readVariable(env, variable) ?? '');
-    if (origin !== undefined && ownOrigins.includes(origin))
+    if (origin !== undefined && (ownOrigins.includes(origin) || isLocalPort(origin, port)))
       issues.push(`${variable} is the address of the gateway itself, which would call itself: set another address.`);
   }
   return issues;

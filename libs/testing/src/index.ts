@@ -46,10 +46,19 @@ export {
   sendKeyProblem,
 } from './servers/fake-gateway.ts';
 export { NetworkLink } from './servers/network-link.ts';
+export { ProviderRecorder } from './servers/provider-recorder.ts';
 export { openS3Server, type S3Server } from './servers/s3-server.ts';
 export { createSelfSignedCertificate } from './servers/self-signed.ts';
 export { shiftClock } from './shift-clock.ts';
 export { TEST_CAUSE } from './test-cause.ts';
+export {
+  type BuiltProgram,
+  LEDGER_MAIN,
+  runBuiltLedger,
+  STANDALONE_MAIN,
+  startBuiltProgram,
+  waitUntilReady,
+} from './world/built-program.ts';
 export { dumpDatabase, LogTap } from './world/dump-database.ts';
 export { KeyedRequests } from './world/keyed-requests.ts';
 export {

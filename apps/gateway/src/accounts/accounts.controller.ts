@@ -3,9 +3,10 @@ import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
 import { type Caller, OpenAccount } from '#application';
 import { type Cause, toUsdJsonNumber, ZERO_USD } from '#kernel';
+import { ProcessRole } from '#modules';
 import { readBalance } from '#projections';
 import { Authenticator, CurrentCaller, RequestCause } from '../edge/authentication/authenticator.ts';
-import { ReadModelLaggingError, UnauthorizedError } from '../edge/errors/errors.ts';
+import { ForbiddenError, ReadModelLaggingError, UnauthorizedError } from '../edge/errors/errors.ts';
 import { ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { jsonContent, Operation } from '../openapi/operation.ts';
 import { BalanceRequest, NewAccount } from './accounts.requests.ts';
@@ -17,6 +18,7 @@ export class AccountsController {
     private readonly commands: CommandBus,
     private readonly authenticator: Authenticator,
     private readonly readModels: ReadModelReader,
+    private readonly role: ProcessRole,
   ) {}
 
   @Post('accounts/create')
@@ -29,8 +31,11 @@ export class AccountsController {
     auth: 'public',
     response: jsonContent(AccountSchema),
     rateLimitedAction: 'accounts',
+    errors: [403],
   })
   async create(@RequestCause() cause: Cause, @Body() _: NewAccount) {
+    if (this.role.settings.accountsByOperator)
+      throw new ForbiddenError('The accounts of this installation are opened by its operator');
     const { creditId, accountId, apiKey, keyId, position } = await this.commands.execute(new OpenAccount(cause));
     this.authenticator.cacheCaller(apiKey, { accountId, keyId });
     await this.readModels.waitForPosition(position, 'keys', 'balances');

@@ -9,6 +9,14 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
+test('with ACCOUNTS_BY_OPERATOR nobody opens an account over the API', async () => {
+  const api = await world.addGateway({ accountsByOperator: true });
+  const before = (await world.listEvents()).length;
+  const { status, body } = await world.send('POST', '/accounts/create', { api });
+  expect([status, body.error.message]).toEqual([403, 'The accounts of this installation are opened by its operator']);
+  expect(await world.listEvents()).toHaveLength(before);
+});
+
 describe('a new account', () => {
   test('is created without a body or a credential, with a balance of 0', async () => {
     const { status, body } = await world.send('POST', '/accounts/create');

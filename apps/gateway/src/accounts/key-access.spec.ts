@@ -190,10 +190,14 @@ describe('the tags of a key', () => {
 });
 
 describe('unknown fields', () => {
+  /** Requests of other tests append events of holds and jobs in the background. */
+  const countChanges = async () =>
+    (await world.listEvents()).filter(({ type }) => /^(AccountOpened|Key|Invoice|Wallet)/.test(type)).length;
+
   test.each(['rpm_limit', 'max_budget', 'model', 'credit_id', '__proto__', 'constructor', 'x'.repeat(200)])(
     'such as %s are rejected by name in /keys, and nothing is stored',
     async (field) => {
-      const events = (await world.listEvents(account)).length;
+      const before = await countChanges();
       const sent = (fields: string) => `{${fields}${JSON.stringify(field)}: 1}`;
       const headers = { 'x-credit-id': account.creditId, 'content-type': 'application/json' };
       const key = (await manage('GET', '/keys')).body.data[0];
@@ -201,7 +205,7 @@ describe('unknown fields', () => {
       const updated = await world.send('PATCH', `/keys/${key._id}`, { headers, body: sent('') });
       for (const { status, body } of [created, updated])
         expect([status, body.error.message]).toEqual([400, expect.stringContaining(field.slice(0, 60))]);
-      expect(await world.listEvents(account)).toHaveLength(events);
+      expect(await countChanges()).toBe(before);
     },
   );
 
@@ -230,7 +234,7 @@ describe('unknown fields', () => {
     'maxBudget',
     'Usage-Limit-USD',
   ])('that read like a limit, such as %s, are rejected by the other routes of an account', async (field) => {
-    const before = (await world.listEvents()).length;
+    const before = await countChanges();
     for (const [route, body] of [
       ['/accounts/create', {}],
       ['/credits/balance', {}],
@@ -244,7 +248,7 @@ describe('unknown fields', () => {
         expect.stringContaining(`"${field}" is not a field of this operation and would limit nothing`),
       ]);
     }
-    expect(await world.listEvents()).toHaveLength(before);
+    expect(await countChanges()).toBe(before);
   });
 
   test('that clients send for other reasons are ignored by the other routes of an account', async () => {

@@ -1,4 +1,5 @@
 import { Controller, Get, Header, Param, Query } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import { assertModelOffered, CatalogueService, InvalidRequestError } from '#application';
 import { type AnyModel, type Catalogue, MODEL_TYPES, type ModelType } from '#catalogue';
 import { isModelAllowed } from '#domain';
@@ -13,6 +14,8 @@ import * as operations from './models.operations.ts';
 import { ModelsQuery } from './models.requests.ts';
 import { isAvailable, type ModelJson, toEndpointsJson, toModelJson } from './models-wire.ts';
 
+/** More than there are filters. Further ones are those of API keys that permit some models only. */
+const MAX_CACHED_LISTS = 200;
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** The rows of the list, and the serialised lists by filter. */
@@ -20,7 +23,7 @@ interface ModelListCache {
   readonly catalogue: Catalogue;
   readonly medians: ReadonlyMap<string, MedianPrice>;
   readonly rows: readonly ModelJson[];
-  readonly serialized: Map<string, Buffer>;
+  readonly serialized: LRUCache<string, Buffer>;
 }
 
 @Controller()
@@ -44,9 +47,8 @@ export class ModelsController {
     const isPopular = isTrue(query.popular);
     // The route is public. Concurrent and slow readers share the same bytes, so that they use little memory.
     const { serialized, ...listing } = this.refreshCache(await this.medians.loadByModel());
-    if (permitted) return serializeList(listing, filter, isPopular, permitted);
-    const key = `${filter.includesPrivate} ${isPopular} ${filter.types.join()}`;
-    const list = serialized.get(key) ?? serializeList(listing, filter, isPopular);
+    const key = JSON.stringify([filter.includesPrivate, isPopular, filter.types, permitted ?? null]);
+    const list = serialized.get(key) ?? serializeList(listing, filter, isPopular, permitted);
     serialized.set(key, list);
     return list;
   }
@@ -90,7 +92,7 @@ export class ModelsController {
     const catalogue = this.catalogues.current;
     if (this.cache?.catalogue === catalogue && this.cache.medians === medians) return this.cache;
     const rows = catalogue.models.filter(isAvailable).map(toModelJson);
-    this.cache = { catalogue, medians, rows, serialized: new Map() };
+    this.cache = { catalogue, medians, rows, serialized: new LRUCache({ max: MAX_CACHED_LISTS }) };
     return this.cache;
   }
 }
@@ -108,12 +110,12 @@ function serializeList(
   { rows, medians }: Pick<ModelListCache, 'rows' | 'medians'>,
   { types, includesPrivate }: ModelFilter,
   isPopular: boolean,
-  permitted: readonly string[] | null = null,
+  permitted: ModelPatterns,
 ): Buffer {
   const data = rows
     .filter(
       ({ id, type, popular, privacyLevel }) =>
-        isModelAllowed(id, permitted) &&
+        isModelAllowed(id, permitted ?? null) &&
         types.includes(type) &&
         (includesPrivate || privacyLevel !== 'e2e') &&
         (popular || !isPopular),

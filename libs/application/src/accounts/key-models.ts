@@ -24,7 +24,8 @@ function isDataLookup(name: string, catalogue: Catalogue): boolean {
 }
 
 function findModelId(name: string, catalogue: Catalogue): string | undefined {
-  if (name.startsWith(PRIVATE_PREFIX)) return catalogue.findModel(name)?.id;
+  const model = catalogue.findModel(name); // also one that is not offered at present
+  if (model || name.startsWith(PRIVATE_PREFIX)) return model?.id;
   try {
     return resolveModel(name, catalogue).model.id;
   } catch (error) {

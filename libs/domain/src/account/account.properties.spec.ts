@@ -107,6 +107,10 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
     data: { owner, at: instant(hour) },
   })),
   fc.constant({ type: 'RevokeKey' as const, data: { keyId: 'k2', at: instant(1) } }),
+  fc.constantFrom(null, ['m', 'a/*'], ['m']).map((models) => ({
+    type: 'UpdateKey' as const,
+    data: { keyId: 'k1', changes: { models, metadata: { team: 'a' } }, at: instant(1) },
+  })),
 );
 
 interface History {
@@ -209,6 +213,7 @@ describe('an account after any sequence of commands', () => {
         const restored = accountCodec.decode(JSON.parse(JSON.stringify(accountCodec.encode(before))) as never);
         const replayed = fold(accountDecider, restored, stored.slice(at));
         expect(encodeSorted(replayed)).toEqual(encodeSorted(account));
+        expect(replayed.accessLength).toBe(account.accessLength);
       }),
     );
   });

@@ -17,6 +17,7 @@ const key = {
   expireAt: null,
 };
 const createTags = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`tag${i}`, 'x']));
+const createModels = (count: number) => Array.from({ length: count }, (_, i) => `${i}`.padStart(200, 'x'));
 const pico = (dollars: string) => parseUsd(dollars).toString();
 
 const opened: AccountEvent = { type: 'AccountOpened', data: { at } };
@@ -42,6 +43,11 @@ describe('the settings of an API key', () => {
     ['an empty pattern', { models: [''] }, 'invalid_key_settings'],
     ['a pattern with a space', { models: ['a b'] }, 'invalid_key_settings'],
     ['a pattern of more than 200 characters', { models: ['a'.repeat(201)] }, 'invalid_key_settings'],
+    [
+      'models and tags of more than 4,096 characters together',
+      { models: createModels(20), metadata: { x: 'x'.repeat(100) } },
+      'invalid_key_settings',
+    ],
     ['more than 16 tags', { metadata: createTags(17) }, 'invalid_key_settings'],
     ['a tag without a name', { metadata: { '': 'x' } }, 'invalid_key_settings'],
     ['a tag with a name of more than 64 characters', { metadata: { ['x'.repeat(65)]: '' } }, 'invalid_key_settings'],

@@ -2,7 +2,7 @@
 import { Map as ImmutableMap } from 'immutable';
 import { money, type StateCodec, toSchemaFingerprint } from '#kernel';
 import type { OpenHold, RecentIds } from '../holds.ts';
-import type { ApiKeyState } from '../keys.ts';
+import { type ApiKeyState, measureAccess } from '../keys.ts';
 import { EVENT_SCHEMA } from '../upcasters/index.ts';
 import type { AbsorbedLosses } from './absorbed-losses.ts';
 import { type HoldPrices, parseHoldPrices, type StoredHoldPrices, toStoredPrices } from './exposure.ts';
@@ -65,6 +65,7 @@ export const accountCodec: StateCodec<AccountState> = {
     reserve: money.parseJsonAmount(json.reserve),
     holds: ImmutableMap(json.holds.map(([id, hold]) => [id, decodeHold(hold)])),
     keys: ImmutableMap(json.keys.map(([id, key]) => [id, decodeKey(key)])),
+    accessLength: json.keys.reduce((length, [, key]) => length + measureAccess(key), 0),
     credits: ImmutableMap(json.credits),
     reversals: ImmutableMap(json.reversals),
     adjustments: ImmutableMap(json.adjustments),

@@ -23,6 +23,7 @@ import {
   advanceKeyWindow,
   calculateRemainingLimit,
   createKeyState,
+  measureAccess,
   reverseKeyCharge,
   toCounterId,
   updateKeyState,
@@ -35,6 +36,8 @@ export interface AccountState extends Holds, UnheldSums {
   readonly available: PicoUsd;
   readonly held: PicoUsd;
   readonly keys: ImmutableMap<string, ApiKeyState>;
+  /** Number of characters of the models and tags of all keys. */
+  readonly accessLength: number;
   /** Amounts by credit id, in pico-USD. */
   readonly credits: ImmutableMap<string, string>;
   /** Amounts by reversal id, in pico-USD; negative if a credit was reversed, positive if it was restored. */
@@ -62,6 +65,7 @@ export const INITIAL_ACCOUNT: AccountState = {
   ...NO_UNHELD,
   holds: ImmutableMap(),
   keys: ImmutableMap(),
+  accessLength: 0,
   credits: ImmutableMap(),
   reversals: ImmutableMap(),
   adjustments: ImmutableMap(),
@@ -71,13 +75,15 @@ export const INITIAL_ACCOUNT: AccountState = {
 
 /** Heap size of an entry of a map of credits or reversals, and of the map of keys, measured with Node 24. */
 const CREDIT_BYTES = 245;
-const KEY_BYTES = 540;
+const KEY_BYTES = 650;
+/** Of the models and tags of a key, including the headers of the texts; measured in the same way. */
+const ACCESS_CHARACTER_BYTES = 2;
 
 /** Estimates the memory of an account in bytes. */
 export function estimateAccountBytes(account: AccountState): number {
-  const { keys, credits, reversals, adjustments } = account;
+  const { keys, accessLength, credits, reversals, adjustments } = account;
   const creditBytes = CREDIT_BYTES * (credits.size + reversals.size + adjustments.size);
-  return estimateHoldsBytes(account) + KEY_BYTES * keys.size + creditBytes;
+  return estimateHoldsBytes(account) + KEY_BYTES * keys.size + ACCESS_CHARACTER_BYTES * accessLength + creditBytes;
 }
 
 /** Whether an account was ever credited, by a payment or by the operator. */
@@ -100,7 +106,7 @@ export function evolveAccount(account: AccountState, event: AccountEvent): Accou
     case 'AccountOpened':
       return { ...account, status: 'open' };
     case 'KeyCreated':
-      return { ...account, keys: account.keys.set(event.data.keyId, createKeyState(event.data)) };
+      return addKey(account, event.data.keyId, createKeyState(event.data));
     case 'KeyUpdated':
       return withKey(account, event.data.keyId, (key) => updateKeyState(key, event.data));
     case 'KeyRevoked':
@@ -243,7 +249,12 @@ function withLosses(account: AccountState, losses: AbsorbedLosses | undefined): 
   return losses === account.losses ? account : { ...account, losses };
 }
 
+function addKey(account: AccountState, keyId: string, key: ApiKeyState): AccountState {
+  return { ...account, keys: account.keys.set(keyId, key), accessLength: account.accessLength + measureAccess(key) };
+}
+
 function withKey(account: AccountState, keyId: string, change: (key: ApiKeyState) => ApiKeyState): AccountState {
   const key = account.keys.get(keyId);
-  return key ? { ...account, keys: account.keys.set(keyId, change(key)) } : account;
+  if (!key) return account;
+  return addKey({ ...account, accessLength: account.accessLength - measureAccess(key) }, keyId, change(key));
 }
