@@ -5,10 +5,10 @@ import { isAccountName, toAccountNameStreamId } from '#domain';
 import { type Foundation, StartError } from '#foundation';
 import { formatUsd, type PicoUsd } from '#kernel';
 import { READ_MODELS_LAG, waitForReadModels } from './find-account.ts';
-import { withPool } from './master-keys.ts';
-import { toMetadataActor, withOperator } from './operator.ts';
+import { withOperator } from './operator.ts';
 import { runAsOperator } from './run-as-operator.ts';
-import { formatTable } from './table.ts';
+import { defineTable } from './table.ts';
+import { withPool } from './with-pool.ts';
 
 type Print = (line: string) => void;
 
@@ -35,14 +35,9 @@ export async function createAccount(
     const [accountId] = toAccountIds(creditId, secrets);
     const at = new Date().toISOString();
     // If the process dies between the two events, an empty account remains that nobody can use, and the name is free.
-    await runAsOperator(
-      streams.accounts,
-      accountId,
-      { type: 'OpenAccount', data: { at } },
-      { actor: toMetadataActor(actor) },
-    );
+    await runAsOperator(streams.accounts, accountId, { type: 'OpenAccount', data: { at } }, { actor });
     const data = { name, accountId, actor, at };
-    await runAsOperator(streams.accountNames, nameId, { type: 'NameAccount', data }, { actor: toMetadataActor(actor) });
+    await runAsOperator(streams.accountNames, nameId, { type: 'NameAccount', data }, { actor });
     print(`account    ${name}`);
     print(`id         ${accountId}`);
     print(`credit_id  ${creditId}`);
@@ -67,8 +62,14 @@ interface AccountRow {
 export async function printAccounts(foundation: Foundation, includesUnnamed: boolean, print: Print): Promise<void> {
   await withPool(foundation.databaseUrl, async (pool) => {
     if (!(await waitForReadModels(foundation, pool))) print(READ_MODELS_LAG);
-    const formatRow = formatTable(['account', 40], ['balance', -20], ['held', -20], ['spent', -20], ['keys', -6]);
-    print(formatRow('account', 'balance', 'held', 'spent', 'keys'));
+    const { heading, formatRow } = defineTable(
+      ['account', 40],
+      ['balance', -20],
+      ['held', -20],
+      ['spent', -20],
+      ['keys', -6],
+    );
+    print(heading);
     for await (const row of readAccounts(pool, includesUnnamed)) {
       const amounts = [row.available, row.held, row.spent].map((amount) => formatUsd(BigInt(amount) as PicoUsd));
       print(formatRow(row.name ?? row.account_id, ...amounts, row.keys));

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type Foundation, StartError } from '#foundation';
 import { formatUsd, money, type PicoUsd, parseUsd, ZERO_USD } from '#kernel';
 import { findAccount, type NamedAccount } from './find-account.ts';
-import { type Operator, parseReason, toMetadataActor, withOperator } from './operator.ts';
+import { type Operator, parseReason, withOperator } from './operator.ts';
 import { runAsOperator } from './run-as-operator.ts';
 
 type Print = (line: string) => void;
@@ -93,7 +93,7 @@ async function book(
     streams.accounts,
     account.id,
     { type: 'AdjustBalance', data },
-    { actor: toMetadataActor(actor) },
+    { actor },
   );
   const verb = amount < ZERO_USD ? 'debited from' : 'credited to';
   const size = formatUsd(amount < ZERO_USD ? money.negate(amount) : amount);

@@ -2,15 +2,15 @@
 import type pg from 'pg';
 import { generateApiKey, InvalidRequestError, resolvePermittedModels } from '#application';
 import { readCatalogue } from '#catalogue';
-import { type KeyUpdated, parseInstant, type ResetPeriod } from '#domain';
+import { type KeyUpdated, parseInstant, RESET_PERIODS, type ResetPeriod } from '#domain';
 import { type Foundation, StartError } from '#foundation';
 import { formatUsd, money, parseUsd } from '#kernel';
 import { type KeyView, readAllKeys, readKey } from '#projections';
 import { findAccount, READ_MODELS_LAG, waitForReadModels } from './find-account.ts';
-import { withPool } from './master-keys.ts';
-import { type Operator, toMetadataActor, withOperator } from './operator.ts';
+import { type Operator, withOperator } from './operator.ts';
 import { runAsOperator } from './run-as-operator.ts';
-import { formatTable } from './table.ts';
+import { defineTable } from './table.ts';
+import { withPool } from './with-pool.ts';
 
 type Print = (line: string) => void;
 
@@ -28,7 +28,6 @@ export interface NewKeyOptions {
   readonly tags?: string | undefined;
 }
 
-const RESET_PERIODS: readonly string[] = ['daily', 'weekly', 'monthly'] satisfies readonly ResetPeriod[];
 const LIMIT = /^\d{1,10}(\.\d{1,12})?$/;
 
 /**
@@ -49,9 +48,7 @@ export async function createApiKey(foundation: Foundation, options: NewKeyOption
   await withOperator(foundation, options.actor, async ({ streams, secrets, actor }) => {
     const { apiKey, key } = generateApiKey(secrets, settings);
     const command = { type: 'CreateKey', data: { key, at: new Date().toISOString() } } as const;
-    await runAsOperator(streams.accounts, accountId, command, { actor: toMetadataActor(actor) }).catch(
-      throwWithOptions,
-    );
+    await runAsOperator(streams.accounts, accountId, command, { actor }).catch(throwWithOptions);
     print(apiKey);
   });
 }
@@ -71,8 +68,8 @@ function parseLimit(limit: string): string {
 }
 
 function parseResetPeriod(reset: string): ResetPeriod {
-  if (RESET_PERIODS.includes(reset)) return reset as ResetPeriod;
-  throw new StartError(`--reset must be one of ${RESET_PERIODS.join(', ')}.`);
+  const period = RESET_PERIODS.find((candidate) => candidate === reset);
+  return period ?? throwStartError(`--reset must be one of ${RESET_PERIODS.join(', ')}.`);
 }
 
 function parseExpiry(expires: string): string {
@@ -114,22 +111,18 @@ export async function printApiKeys(foundation: Foundation, account: string | und
   const accountId = account === undefined ? undefined : (await findAccount(foundation, account)).id;
   await withPool(foundation.databaseUrl, async (pool) => {
     if (!(await waitForReadModels(foundation, pool))) print(READ_MODELS_LAG);
-    const formatRow = formatTable(
-      ...([
-        ['account', 24],
-        ['key', 25],
-        ['id', 24],
-        ['spent', -18],
-        ['limit', -14],
-        ['period', 9],
-      ] as const),
-      ...([
-        ['in period', -18],
-        ['state', 9],
-        ['models and tags', 0],
-      ] as const),
+    const { heading, formatRow } = defineTable(
+      ['account', 24],
+      ['key', 25],
+      ['id', 24],
+      ['spent', -18],
+      ['limit', -14],
+      ['period', 9],
+      ['in period', -18],
+      ['state', 9],
+      ['models and tags', 0],
     );
-    print(formatRow('account', 'key', 'id', 'spent', 'limit', 'period', 'in period', 'state', 'models and tags'));
+    print(heading);
     for await (const key of readAllKeys(pool, accountId, new Date().toISOString())) print(formatRow(...toCells(key)));
   });
 }
@@ -166,7 +159,7 @@ export async function setKeyBlock(
   await changeKey(foundation, { key, actor }, async (operator, { accountId, keyId, name }) => {
     const changes: Partial<KeyUpdated['data']> = { blocked: isBlocked };
     const command = { type: 'UpdateKey', data: { keyId, changes, at: new Date().toISOString() } } as const;
-    await runAsOperator(operator.streams.accounts, accountId, command, { actor: toMetadataActor(operator.actor) });
+    await runAsOperator(operator.streams.accounts, accountId, command, { actor: operator.actor });
     print(`${name} is ${isBlocked ? 'blocked' : 'not blocked'}`);
   });
 }
@@ -182,7 +175,7 @@ export async function revokeApiKey(
 ): Promise<void> {
   await changeKey(foundation, params, async (operator, { accountId, keyId, name }) => {
     const command = { type: 'RevokeKey', data: { keyId, at: new Date().toISOString() } } as const;
-    await runAsOperator(operator.streams.accounts, accountId, command, { actor: toMetadataActor(operator.actor) });
+    await runAsOperator(operator.streams.accounts, accountId, command, { actor: operator.actor });
     print(`${name} is revoked`);
   });
 }

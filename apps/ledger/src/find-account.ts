@@ -5,7 +5,7 @@ import { ACCOUNT, isAccountName, toAccountNameStreamId } from '#domain';
 import { assertKeyRingComplete, type Foundation, findMasterKeys, StartError } from '#foundation';
 import { NO_SNAPSHOTS, toStreamName } from '#kernel';
 import { ProjectionProgress } from '#projections';
-import { withPool } from './master-keys.ts';
+import { withPool } from './with-pool.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /** A running projector needs far less. */

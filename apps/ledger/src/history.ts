@@ -3,15 +3,15 @@ import { ACCOUNT, type AccountEvent } from '#domain';
 import type { Foundation } from '#foundation';
 import { formatUsd, money, NO_STREAM, type PicoUsd, type StoredEvent, toStreamName } from '#kernel';
 import { findAccount } from './find-account.ts';
-import { formatTable } from './table.ts';
+import { defineTable } from './table.ts';
 
 type Print = (line: string) => void;
 
 /** Prints the credits, debits and reversals of an account with their reasons, and the sum of its charges. */
 export async function printHistory(foundation: Foundation, account: string, print: Print): Promise<void> {
   const { id } = await findAccount(foundation, account);
-  const formatRow = formatTable(['time', 24], ['amount', -22], ['what', 0]);
-  print(formatRow('time', 'USD', 'what'));
+  const { heading, formatRow } = defineTable(['time', 24], ['USD', -22], ['what', 0]);
+  print(heading);
   let [funded, charged] = [0n, 0n];
   for await (const events of foundation.store.read(toStreamName(ACCOUNT, id), NO_STREAM)) {
     for (const event of events as unknown as readonly (StoredEvent & AccountEvent)[]) {

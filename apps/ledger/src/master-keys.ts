@@ -1,7 +1,6 @@
-import type pg from 'pg';
 import { toMasterKeyId } from '#application';
 import { type Foundation, findMasterKeys, listKnownMasterKeys, retireMasterKey, StartError } from '#foundation';
-import { openPool } from '#postgres';
+import { withPool } from './with-pool.ts';
 
 type Print = (line: string) => void;
 
@@ -36,14 +35,4 @@ export async function retireKeyByFingerprint(
     if (!(await retireMasterKey(pool, id))) throw new StartError(`No master key ${id} is in use.`);
     print(`${id} is retired: data that is sealed or hashed with it is lost`);
   });
-}
-
-/** Runs `work` with a connection pool, which is closed afterwards. */
-export async function withPool<T>(connectionString: string, work: (pool: pg.Pool) => Promise<T>): Promise<T> {
-  const pool = openPool({ connectionString, name: 'ledger', max: 1 });
-  try {
-    return await work(pool);
-  } finally {
-    await pool.end();
-  }
 }

@@ -5,7 +5,7 @@ import { createStreams, Secrets, type Streams, toMasterKeyId } from '#applicatio
 import type { Actor } from '#domain';
 import { PostgresSnapshots } from '#eventstore';
 import { assertKeyRingComplete, type Foundation, findMasterKeys, StartError } from '#foundation';
-import { withPool } from './master-keys.ts';
+import { withPool } from './with-pool.ts';
 
 const MAX_ACTOR_CHARACTERS = 100;
 const MAX_REASON_CHARACTERS = 500;
@@ -70,9 +70,4 @@ function parseText(option: string, text: string, maxCharacters: number): string 
 /** @throws StartError if the text of `--reason` cannot be stored */
 export function parseReason(reason: string): string {
   return parseText('--reason', reason, MAX_REASON_CHARACTERS);
-}
-
-/** Returns the actor that the metadata of events records. */
-export function toMetadataActor({ name }: Actor): string {
-  return `operator:${name}`;
 }

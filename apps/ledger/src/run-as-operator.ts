@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import type { Actor } from '#domain';
 import { StartError } from '#foundation';
 import { type CommandOutcome, type CommandRunner, createRootCause, type Message, Rejection } from '#kernel';
 
 interface OperatorOptions {
-  /** The actor that the events record. */
-  readonly actor?: string;
+  /** The actor that the metadata of the events records. */
+  readonly actor?: Actor;
   /** Follows the message of a rejection. */
   readonly context?: string;
 }
@@ -17,10 +18,10 @@ export async function runAsOperator<Command extends Message, Event extends Messa
   runner: CommandRunner<Command, Event, State>,
   id: string,
   command: Command,
-  { actor = 'ledger', context = '' }: OperatorOptions = {},
+  { actor, context = '' }: OperatorOptions = {},
 ): Promise<CommandOutcome<Event, State>> {
   try {
-    return await runner.run(id, command, createRootCause(actor, randomUUID()));
+    return await runner.run(id, command, createRootCause(actor ? `operator:${actor.name}` : 'ledger', randomUUID()));
   } catch (error) {
     if (error instanceof Rejection) throw new StartError(`${error.message}${context}.`);
     throw error;

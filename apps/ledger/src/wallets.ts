@@ -14,9 +14,9 @@ import { formatColumns, parseUntilFilter, ReplayExtent } from './event-filter.ts
 
 /**
  * Prints the amount that each payment backend should hold in each coin. Also prints for each payment method, in USD,
- * its fees and its gains and losses from exchange rates, and what the operator credited and debited without a payment. All are computed from events up to a position or a booking
- * time. Names payments that were recorded more than once, because their coins are counted more than once, and
- * contested payments, whose coins are counted once.
+ * its fees and its gains and losses from exchange rates, and what the operator credited and debited without a payment.
+ * All are computed from events up to a position or a booking time. Names payments that were recorded more than once,
+ * because their coins are counted more than once, and contested payments, whose coins are counted once.
  */
 export async function printWallets(
   { store, coins }: { readonly store: EventReader; readonly coins: readonly CoinTerms[] },
@@ -133,7 +133,9 @@ class MethodTotals {
   }
 }
 
-/** What the operator credited to accounts and debited from them without a payment. Reversals count on the other side. */
+/**
+ * What the operator credited to accounts and debited from them without a payment. Reversals count on the other side.
+ */
 class OperatorFunding {
   private credits = ZERO_USD;
   private debits = ZERO_USD;

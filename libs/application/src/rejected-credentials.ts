@@ -58,8 +58,8 @@ export class RejectedCredentials {
   }
 
   /**
-   * Returns the monitor of a credential. A later monitor of the same service is that of a new credential: nothing is known
-   * about it yet, and late responses to the previous credential no longer count.
+   * Returns the monitor of a credential. A later monitor of the same service is that of a new credential: nothing is
+   * known about it yet, and late responses to the previous credential no longer count.
    * @param service unique name, such as `openai`; public, because health lists it
    * @param description what the operator reads, such as `the provider openai`
    * @param setting the setting that has the credential

@@ -40,7 +40,8 @@ export interface ProviderFile {
   readonly sandboxPath: string;
   readonly onDisconnect: DisconnectBehavior;
   /**
-   * Path of a GET request, relative to the base URL, that is free and that gets 401 if the key is invalid. Undefined if it has none: its public lists of models, for example, accept any key.
+   * Path of a GET request, relative to the base URL, that is free and that gets 401 if the key is invalid. Undefined if
+   * it has none: its public lists of models, for example, accept any key.
    */
   readonly keyCheck?: string;
   /** How the key is sent with data lookups. The other protocols define that themselves. */

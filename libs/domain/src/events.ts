@@ -20,7 +20,8 @@ export * from './topup/events.ts';
 export type { Amount, Instant, SealedSecret } from './value-types.ts';
 export * from './video/events.ts';
 
-export type ResetPeriod = 'daily' | 'weekly' | 'monthly';
+export const RESET_PERIODS = ['daily', 'weekly', 'monthly'] as const;
+export type ResetPeriod = (typeof RESET_PERIODS)[number];
 
 export type AccountOpened = Message<'AccountOpened', { readonly at: Instant }>;
 

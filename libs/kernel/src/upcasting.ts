@@ -1,7 +1,7 @@
 /**
  * Events outlive the code that wrote them, so every event type has versions. Events are appended in the latest version
- * that the release before can read, which the metadata contains unless it is 1. Events that are read are converted to the latest version, so no other
- * code has to handle older ones.
+ * that the release before can read, which the metadata contains unless it is 1. Events that are read are converted to
+ * the latest version, so no other code has to handle older ones.
  */
 import type { NewEvent, StoredEvent } from './message.ts';
 import type { EventBatch, EventReader, EventStore, UnreadableEvent } from './ports.ts';

@@ -17,7 +17,8 @@ function createOwnershipCheck(): () => boolean {
 }
 
 /**
- * Replaces `setTimeout` of timers/promises by `pause`, in tasks of this spec file, until the returned function is called.
+ * Replaces `setTimeout` of timers/promises by `pause`, in tasks of this spec file, until the returned function is
+ * called.
  */
 export function replaceDelays(pause: Pause): () => void {
   const original = timers.setTimeout;
@@ -28,8 +29,8 @@ export function replaceDelays(pause: Pause): () => void {
 }
 
 /**
- * Replaces the global `setTimeout` and `clearTimeout` by delays of `pause`, in tasks of this spec file, until the returned
- * function is called. For timeouts that are set with a callback.
+ * Replaces the global `setTimeout` and `clearTimeout` by delays of `pause`, in tasks of this spec file, until the
+ * returned function is called. For timeouts that are set with a callback.
  */
 export function replaceTimeouts(pause: Pause): () => void {
   const { setTimeout, clearTimeout } = globalThis;

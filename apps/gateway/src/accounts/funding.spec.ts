@@ -96,7 +96,9 @@ const PAID_USD = 20;
 /** Id of the credit by the operator. */
 const FUNDING = 'funding';
 
-/** Opens an account that is funded over Lightning and one that the operator funds. Debits both to a balance of `usd`. */
+/**
+ * Opens an account that is funded over Lightning and one that the operator funds. Debits both to a balance of `usd`.
+ */
 async function createTwins(usd: number, settings: KeySettings = {}): Promise<Twins> {
   const [paid, granted] = [await world.createAccount(PAID_USD), await world.createAccount()];
   const balance = await world.fetchBalance(paid);
@@ -177,7 +179,9 @@ async function takeStep(step: Step, twins: Twins): Promise<void> {
  */
 const EXCLUDED = new Set(['receivePaymentHook', 'receiveVideoHook', 'getCharge', 'isReady', 'connectAutoTopupWallet']);
 
-/** Sends the example of an operation to one of its paths, with one of its credentials, and sometimes again as a retry. */
+/**
+ * Sends the example of an operation to one of its paths, with one of its credentials, and sometimes again as a retry.
+ */
 function generateStep(id: string): fc.Arbitrary<Step> {
   const places = operations.get(id) as readonly DocumentedOperation[];
   const [{ operation, method }] = places as [DocumentedOperation];

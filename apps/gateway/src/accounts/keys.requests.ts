@@ -1,6 +1,13 @@
 import { IsBoolean, IsIn, IsNumber, IsOptional, IsString, Length, Max, Min, ValidateIf } from 'class-validator';
 import type { KeyFields } from '#application';
-import { MAX_KEY_MODELS, MAX_KEY_NAME_LENGTH, MAX_KEY_TAGS, parseInstant, type ResetPeriod } from '#domain';
+import {
+  MAX_KEY_MODELS,
+  MAX_KEY_NAME_LENGTH,
+  MAX_KEY_TAGS,
+  parseInstant,
+  RESET_PERIODS,
+  type ResetPeriod,
+} from '#domain';
 import { isJsonObject, money } from '#kernel';
 import { MatchesSchemaIfPresent } from '../edge/validation/matches-schema.ts';
 import { RejectsUnknownFields } from '../edge/validation/unknown-fields.ts';
@@ -10,7 +17,6 @@ import { dateOrTime, text } from '../openapi/schemas.ts';
 
 /** The default as well: most accounts then get all keys at once. */
 export const MAX_KEY_PAGE_SIZE = 100;
-const RESET_PERIODS = ['daily', 'weekly', 'monthly'] as const;
 
 /** Far above any useful limit, and within the columns of the read models, which have 38 digits of pico-USD. */
 const MAX_LIMIT_USD = 1_000_000_000;

@@ -47,8 +47,8 @@ const RATE_LIMIT_STATUSES = [429, 503];
 const BODY_STATUSES = [413, 415];
 const UPLOAD_STATUSES = [408];
 /**
- * Statuses of operations that accept API keys, which can be blocked. With pay-per-request also for a payment whose request
- * was attempted too often.
+ * Statuses of operations that accept API keys, which can be blocked. With pay-per-request also for a payment whose
+ * request was attempted too often.
  */
 const KEY_STATUSES = [403];
 /** The body of a streamed operation, which the gateway does not parse. */

@@ -54,7 +54,10 @@ export interface OperationOptions {
   readonly paid?: true;
   /** The response reports in a header what was charged. */
   readonly priced?: true;
-  /** The request can contain a web search. If a model of the free tier does not make it, the response says so in a header. */
+  /**
+   * The request can contain a web search. If a model of the free tier does not make it, the response says so in a
+   * header.
+   */
   readonly searches?: true;
   /**
    * Caches may store a successful response to a caller without a credential: it is the same for everyone, or has a

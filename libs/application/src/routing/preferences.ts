@@ -76,7 +76,8 @@ const PRIVATE_MODEL_MESSAGE =
 /**
  * Finds a model by its id or alias, with or without suffixes. Private models are rejected, because the routes that call
  * this function read the request.
- * @throws InvalidRequestError 404 if there is no such model or variant, or no provider here serves it; 400 for a private model
+ * @throws InvalidRequestError 404 if there is no such model or variant, or no provider here serves it; 400 for a
+ * private model
  */
 export function resolveModel(name: string, catalogue: Catalogue): ResolvedModel<AnyModel> {
   if (name.startsWith(PRIVATE_PREFIX)) throw new InvalidRequestError(400, PRIVATE_MODEL_MESSAGE, 'model');

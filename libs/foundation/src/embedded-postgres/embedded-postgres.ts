@@ -84,8 +84,8 @@ async function createDatabase(client: pg.Client, password: string): Promise<void
 }
 
 /**
- * The last caller gets the exclusive lock, and stops the server. A process that joins while that lock is held waits until
- * the server has stopped, and then starts it again.
+ * The last caller gets the exclusive lock, and stops the server. A process that joins while that lock is held waits
+ * until the server has stopped, and then starts it again.
  */
 async function leaveServer({ presence, ...server }: SharedServer): Promise<void> {
   try {

@@ -80,8 +80,8 @@ export class OperationCaller {
   }
 
   /**
-   * Returns the example of an operation. Its `name` is replaced with an unused one, and its `nwc_url` with that of a new
-   * wallet.
+   * Returns the example of an operation. Its `name` is replaced with an unused one, and its `nwc_url` with that of a
+   * new wallet.
    */
   async createExample({ operation }: DocumentedOperation): Promise<unknown> {
     const example = getExample(operation) as Record<string, unknown> | undefined;

@@ -11,7 +11,9 @@ const RATES = {
   COINBASE_URL: 'sandbox:/coinbase',
   COINGECKO_URL: 'sandbox:/coingecko',
 };
-/** Returns the settings of a test with those of the simulated services. A value may begin with `sandbox:` and a path. */
+/**
+ * Returns the settings of a test with those of the simulated services. A value may begin with `sandbox:` and a path.
+ */
 export function resolveSandboxSettings(environment: EnvironmentVariables, url: string): EnvironmentVariables {
   return resolveSandboxUrls(
     { ALLOW_SANDBOX: 'true', ...RATES, ...getProviderSettings(environment), ...environment },

@@ -200,8 +200,8 @@ export class Authenticator {
 
   /**
    * Returns the caller of an operation with optional authentication; undefined without a credential.
-   * @throws UnauthorizedError for an invalid credential; ForbiddenError for a blocked key; BadRequestError if the credit id is not that of the key's
-   * account; errors of `CredentialLookups.run`
+   * @throws UnauthorizedError for an invalid credential; ForbiddenError for a blocked key; BadRequestError if the
+   * credit id is not that of the key's account; errors of `CredentialLookups.run`
    */
   async authenticateOptionalReader(request: FastifyRequest): Promise<Caller | undefined> {
     const isAnonymous = parseApiKey(request) === undefined && getCreditIdHeader(request) === undefined;
@@ -251,8 +251,8 @@ export class Authenticator {
 
   /**
    * Returns the caller of an operation for the account itself. A key alone is not accepted: its limits do not bound
-   * what these operations change. The credit id is enough, so a key that is unknown, expired, revoked or blocked is ignored:
-   * the owner may be about to replace it.
+   * what these operations change. The credit id is enough, so a key that is unknown, expired, revoked or blocked is
+   * ignored: the owner may be about to replace it.
    * @throws UnauthorizedError as `authenticateAccount`; BadRequestError if the key belongs to another account; errors
    * of `CredentialLookups.run`
    */
