@@ -1,5 +1,5 @@
 import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
-import { Clock, RejectedCredentials } from '#application';
+import { Clock, OperatorProblems } from '#application';
 import { Foundation, LeaseStatus, runWhileLeader, type Settings, waitForDrain } from '#foundation';
 import { followContentCredentials, ProcessRole, Readiness, StoresModule } from '#modules';
 import { listDatabases, nameEventStore } from './databases.ts';
@@ -16,7 +16,7 @@ const STOP_TIMEOUT_MS = 40_000;
 /** Makes backups on a schedule. The process that holds the lease makes them; others stand by. */
 @Module({ imports: [StoresModule] })
 export class BackupModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  @Inject(RejectedCredentials) private readonly rejected!: RejectedCredentials;
+  @Inject(OperatorProblems) private readonly rejected!: OperatorProblems;
   private readonly stopController = new AbortController();
   private readonly leaseStatus = new LeaseStatus();
   private running: Promise<unknown> | undefined;

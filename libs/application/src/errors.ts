@@ -1,6 +1,14 @@
 /** Expected failures of external systems and of requests. The gateway maps each to an HTTP status. */
+import {
+  type ErrorRuleFile,
+  isOperatorProblem,
+  type OperatorProblemReason,
+  type OperatorProblemScope,
+} from '#catalogue';
 import type { Usage } from '#domain';
 import { sanitizeThirdPartyText, truncateText } from './third-party-text.ts';
+
+export { type ErrorRuleFile, isOperatorProblem, type OperatorProblemReason, type OperatorProblemScope };
 
 /**
  * Failures that concern the request. The caller gets the provider's message about them, because the caller can fix the
@@ -33,7 +41,16 @@ export type FailureCode =
    */
   | 'not_served';
 
-type FailureDetails = Partial<
+/** A problem of the operator's account at an external system, which no customer causes or can fix. */
+export interface OperatorProblem {
+  readonly reason: OperatorProblemReason;
+  readonly scope: OperatorProblemScope;
+}
+
+/** What a caller gets about a provider that cannot serve the request at present. */
+export const MESSAGE_PROVIDER_UNAVAILABLE = 'The provider is currently unavailable';
+
+export type FailureDetails = Partial<
   Pick<
     UpstreamError,
     | 'status'
@@ -48,7 +65,7 @@ type FailureDetails = Partial<
     | 'upstreamMessage'
     | 'hasOpenCost'
     | 'isUnsent'
-    | 'isCredentialRejected'
+    | 'operatorProblem'
     | 'isInternal'
     | 'cause'
   >
@@ -93,10 +110,10 @@ export class UpstreamError extends Error {
   /** The request certainly never reached the provider: there was no connection, or it was aborted before. */
   readonly isUnsent: boolean;
   /**
-   * The external system does not accept the operator's credential. It has done nothing, and does nothing for any other
-   * request, until the operator replaces the credential.
+   * The external system has done nothing because of a problem of the operator's account there. The same endpoint is not
+   * retried.
    */
-  readonly isCredentialRejected: boolean;
+  readonly operatorProblem: OperatorProblem | undefined;
   /** The failure is an exception in our code, whatever request caused it. It does not count against the provider. */
   readonly isInternal: boolean;
 
@@ -119,8 +136,18 @@ export class UpstreamError extends Error {
         : undefined;
     this.hasOpenCost = this.deliveredText === undefined && (details.hasOpenCost ?? false);
     this.isUnsent = details.isUnsent ?? false;
-    this.isCredentialRejected = details.isCredentialRejected ?? false;
+    this.operatorProblem = details.operatorProblem;
     this.isInternal = details.isInternal ?? false;
+  }
+
+  /** The external system does not accept the operator's credential. */
+  get isCredentialRejected(): boolean {
+    return this.operatorProblem?.reason === 'credential';
+  }
+
+  /** The external system was not called, because it rests after a problem of the operator. */
+  get isResting(): boolean {
+    return this.isUnsent && this.operatorProblem !== undefined;
   }
 
   /** The message for the caller. */
@@ -134,21 +161,32 @@ export class UpstreamError extends Error {
   }
 }
 
-/** When a caller should retry a request that failed because a credential was rejected. */
-const CREDENTIAL_RETRY_SECONDS = 30;
+/** When a caller should retry a request that failed because of a problem of the operator, if nothing else is known. */
+const OPERATOR_RETRY_SECONDS = 30;
 
 /**
- * Creates the failure of a call whose credential was rejected. The caller cannot fix it, so the caller does not get the
- * status or the text of the response.
+ * Creates the failure of a call because of a problem of the operator's account. The caller cannot fix it, so the caller
+ * does not get the status or the text of the response.
+ * @param message our own text
+ * @param status of the response
+ */
+export function createOperatorError(
+  message: string,
+  operatorProblem: OperatorProblem,
+  { status, retryAfterSeconds = OPERATOR_RETRY_SECONDS }: Pick<FailureDetails, 'status' | 'retryAfterSeconds'>,
+): UpstreamError {
+  return new UpstreamError('upstream_unavailable', message, { status, retryAfterSeconds, operatorProblem });
+}
+
+/**
+ * Creates the failure of a call whose credential was rejected. Only 401 certainly concerns all calls: with other
+ * statuses a system in front of the service may have rejected the content of the request.
  * @param message our own text
  * @param status of the response
  */
 export function createCredentialError(message: string, status: number): UpstreamError {
-  return new UpstreamError('upstream_unavailable', message, {
-    status,
-    retryAfterSeconds: CREDENTIAL_RETRY_SECONDS,
-    isCredentialRejected: true,
-  });
+  const scope = status === 401 ? 'service' : 'request';
+  return createOperatorError(message, { reason: 'credential', scope }, { status });
 }
 
 /** Statuses that a proxy in front of an external system may return after it has forwarded the request. */

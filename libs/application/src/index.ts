@@ -82,9 +82,17 @@ export {
 } from './data/run-data-lookup.ts';
 export {
   createCredentialError,
+  createOperatorError,
+  type ErrorRuleFile,
   type FailureCode,
+  type FailureDetails,
   InvalidRequestError,
   isCertainRejection,
+  isOperatorProblem,
+  MESSAGE_PROVIDER_UNAVAILABLE,
+  type OperatorProblem,
+  type OperatorProblemReason,
+  type OperatorProblemScope,
   toUpstreamError,
   UpstreamError,
 } from './errors.ts';
@@ -218,6 +226,12 @@ export {
   VideoWebhooks,
   type WebhookSubmission,
 } from './media/videos/video-webhooks.ts';
+export {
+  callMonitored,
+  NO_SERVICE_MONITOR,
+  OperatorProblems,
+  type ServiceMonitor,
+} from './operator-problems.ts';
 export { OwnerQueue } from './owner-queue.ts';
 export type { DataCall, DataResponse, FileDataResponse, JsonDataResponse } from './providers/data-calls.ts';
 export type {
@@ -270,12 +284,6 @@ export {
   type WebSearchResponse,
 } from './providers/web-search.ts';
 export { RateLimiter, type RateLimitKey, TooManyRequestsError } from './rate-limiter.ts';
-export {
-  type CredentialMonitor,
-  callMonitored,
-  NO_CREDENTIAL_MONITOR,
-  RejectedCredentials,
-} from './rejected-credentials.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { assertModelOffered } from './routing/preferences.ts';
 export { selectDefaultEndpoints } from './routing/route.ts';

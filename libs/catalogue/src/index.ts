@@ -17,6 +17,12 @@ export {
 } from './catalogue-files.ts';
 export { DATA_PROVIDERS, type FieldCap, SOCIAL_PROVIDER, toDataPath } from './data-endpoint-file.ts';
 export { isMediaModel, parseModels } from './data-files.ts';
+export {
+  type ErrorRuleFile,
+  isOperatorProblem,
+  type OperatorProblemReason,
+  type OperatorProblemScope,
+} from './error-rules.ts';
 export { isFreeTier } from './free-tier.ts';
 export {
   MEDIA_CAPABILITIES,

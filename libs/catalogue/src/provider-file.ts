@@ -1,5 +1,6 @@
 /** Providers in the format of the data file. Their capabilities are code, which is selected by the protocol. */
 import type { AnyModelFile } from './data-files.ts';
+import { type ErrorRuleFile, errorRule } from './error-rules.ts';
 import { DISCONNECT_BEHAVIORS, type DisconnectBehavior, describeModel } from './model-file.ts';
 import { assertEnclaves } from './private-models.ts';
 import {
@@ -8,6 +9,7 @@ import {
   enumRule,
   findDuplicate,
   isText,
+  listRule,
   objectRule,
   optionalRule,
   patternRule,
@@ -46,6 +48,8 @@ export interface ProviderFile {
   readonly keyCheck?: string;
   /** How the key is sent with data lookups. The other protocols define that themselves. */
   readonly credential?: CredentialFile;
+  /** What its error responses mean, if that differs from the usual meanings of their statuses and codes. */
+  readonly errors?: readonly ErrorRuleFile[];
   /** Differences from other providers of the same protocol. */
   readonly dialect?: {
     /** Name of the field for the output limit; `max_tokens` by default. */
@@ -72,6 +76,7 @@ const provider = objectRule({
       prefix: optionalRule(patternRule('printable ASCII', /^[ -~]+$/)),
     }),
   ),
+  errors: optionalRule(listRule(errorRule)),
   dialect: optionalRule(
     objectRule({
       limit: optionalRule(enumRule(['max_tokens', 'max_completion_tokens'])),

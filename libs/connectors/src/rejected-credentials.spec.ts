@@ -1,7 +1,7 @@
 /** What each kind of external service responds to an invalid credential, and what the operator learns from it. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Agent } from 'undici';
-import { FileStoreUnavailableError, generateFileId, type Hold, RejectedCredentials } from '#application';
+import { FileStoreUnavailableError, generateFileId, type Hold, OperatorProblems } from '#application';
 import { readPayments, readProviders } from '#catalogue';
 import {
   createCoinGeckoSource,
@@ -14,7 +14,6 @@ import type { CoinTerms } from '#domain';
 import { ActionRequiredError } from '#kernel';
 import { respondWithJson, type StubHandler, StubServer } from '../../testing/src/servers/stub-server.ts';
 import { toUpstreamErrorFromResponse } from './http/json-http-client.ts';
-import { toAnthropicError } from './providers/anthropic/anthropic-chat.ts';
 import { toDataError } from './providers/data/error-message.ts';
 import { toKeyCheckError as toDeepgramCheckError, toDeepgramError } from './providers/deepgram/errors.ts';
 import { toKeyCheckError as toElevenLabsCheckError, toElevenLabsError } from './providers/elevenlabs/errors.ts';
@@ -28,18 +27,28 @@ let opened: AsyncDisposableStack;
 let server: StubServer;
 let url: string;
 let reports: (readonly [problem: string, error: unknown])[];
-let rejected: RejectedCredentials;
+let rejected: OperatorProblems;
+let nowMs: number;
+/** Lets the rest of a provider end, so that the next request is sent. */
+const endRest = () => {
+  nowMs += 600_000;
+};
 beforeEach(async () => {
+  nowMs = 0;
   opened = new AsyncDisposableStack();
   server = new StubServer();
   opened.defer(() => server.close());
   url = await server.listen();
   reports = [];
-  rejected = new RejectedCredentials((problem, error) => void reports.push([problem, error]));
+  rejected = new OperatorProblems(
+    (problem, error) => void reports.push([problem, error]),
+    undefined,
+    () => nowMs,
+  );
 });
 afterEach(() => opened.disposeAsync());
 
-const list = () => rejected.list();
+const list = () => rejected.listRejected();
 
 describe('the response of a provider', () => {
   const google = (status: string, details: unknown = []) => ({ error: { status, details } });
@@ -47,7 +56,7 @@ describe('the response of a provider', () => {
     ['OpenAI', toUpstreamErrorFromResponse, 401, { error: { code: 'invalid_api_key' } }, true],
     ['OpenAI', toUpstreamErrorFromResponse, 400, { error: { code: 'invalid_value' } }, false],
     ['a router that moderates', toUpstreamErrorFromResponse, 403, { error: { message: 'flagged: my api key' } }, false],
-    ['Anthropic', toAnthropicError, 401, { error: { type: 'authentication_error' } }, true],
+    ['Anthropic', toUpstreamErrorFromResponse, 401, { error: { type: 'authentication_error' } }, true],
     ['fal', toFalError, 401, { detail: 'Authentication is required' }, true],
     ['fal', toFalError, 403, { detail: 'User is locked. Reason: Exhausted balance.' }, false],
     ['Google', toGoogleError, 400, google('INVALID_ARGUMENT', [{ reason: 'API_KEY_INVALID' }]), true],
@@ -56,7 +65,6 @@ describe('the response of a provider', () => {
     ['Deepgram', toDeepgramError, 401, { err_code: 'INVALID_AUTH' }, true],
     ['Deepgram', toDeepgramError, 403, { err_code: 'INSUFFICIENT_PERMISSIONS' }, true],
     ['ElevenLabs', toElevenLabsError, 401, { detail: { status: 'invalid_api_key' } }, true],
-    ['ElevenLabs', toElevenLabsError, 401, { detail: { status: 'quota_exceeded' } }, false],
     ['Deepgram to a check', toDeepgramCheckError, 401, { err_code: 'INVALID_AUTH' }, true],
     ['Deepgram to a check', toDeepgramCheckError, 403, { err_code: 'INSUFFICIENT_PERMISSIONS' }, false],
     ['ElevenLabs to a check', toElevenLabsCheckError, 401, { detail: { status: 'invalid_api_key' } }, true],
@@ -89,14 +97,16 @@ describe('a provider', () => {
       await providers.checkKeys(signal, (_, { message }) => unknown.push(message));
       return unknown;
     };
-    const speak = () =>
-      providers
+    const speak = () => {
+      endRest();
+      return providers
         .get(
           hold,
           'openai',
           'speech',
         )({ model: 'm', input: 'x', voice: 'v', parameters: {}, signal } as never)
         .catch((error: unknown) => error);
+    };
     return { speak, check, connection };
   }
 

@@ -32,8 +32,9 @@ import { StreamsModule } from './streams.module.ts';
     { provide: SampleRegistry, inject: [ProcessRole, Foundation, pg.Pool], useFactory: openSamples },
     {
       provide: EndpointHealth,
-      inject: [Clock, SampleRegistry],
-      useFactory: (clock: Clock, samples: SampleRegistry) => new EndpointHealth(clock, samples),
+      inject: [Clock, SampleRegistry, Foundation],
+      useFactory: (clock: Clock, samples: SampleRegistry, { runtime }: Foundation) =>
+        new EndpointHealth(clock, samples, runtime.reportError),
     },
     {
       provide: OutputLengthStats,

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { assertProvidersSupport, CatalogueService, Clock, PriceLists, RejectedCredentials } from '#application';
+import { assertProvidersSupport, CatalogueService, Clock, OperatorProblems, PriceLists } from '#application';
 import { type Catalogue, getShippedCatalogueDir, readCatalogue } from '#catalogue';
 import { ConnectedProviders } from '#connectors';
 import { Foundation, StartError } from '#foundation';
@@ -34,7 +34,7 @@ type CatalogueDependencies = [providers: ConnectedProviders, priceLists: PriceLi
     },
     {
       provide: KeyChecks,
-      inject: [ProcessRole, ConnectedProviders, CatalogueService, RejectedCredentials],
+      inject: [ProcessRole, ConnectedProviders, CatalogueService, OperatorProblems],
       useFactory: startKeyChecks,
     },
   ],
@@ -62,7 +62,7 @@ async function startKeyChecks(
   role: ProcessRole,
   providers: ConnectedProviders,
   catalogues: CatalogueService,
-  rejected: RejectedCredentials,
+  rejected: OperatorProblems,
 ): Promise<KeyChecks> {
   rejected.useCatalogue(catalogues);
   const checks = await role.closeOnExit(new KeyChecks(providers, role.log));

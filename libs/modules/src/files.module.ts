@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { Module } from '@nestjs/common';
-import { Clock, Downloader, FileStore, LinkSigner, RejectedCredentials, Secrets } from '#application';
+import { Clock, Downloader, FileStore, LinkSigner, OperatorProblems, Secrets } from '#application';
 import { HttpDownloads, LocalFiles, S3Files } from '#connectors';
 import { Foundation } from '#foundation';
 import { toS3Options, toStartError } from './place-of-files.ts';
@@ -26,8 +26,8 @@ import { StoresModule } from './stores.module.ts';
     {
       provide: FileStore,
       // Depends on the foundation: an embedded database creates the data directory first, and reports problems with it.
-      inject: [ProcessRole, RejectedCredentials, Foundation],
-      useFactory: async (role: ProcessRole, rejected: RejectedCredentials, { startDeadline }: Foundation) =>
+      inject: [ProcessRole, OperatorProblems, Foundation],
+      useFactory: async (role: ProcessRole, rejected: OperatorProblems, { startDeadline }: Foundation) =>
         role.closeOnExit(await startDeadline.waitFor('the store of files', () => openFileStore(role, rejected))),
     },
   ],
@@ -35,7 +35,7 @@ import { StoresModule } from './stores.module.ts';
 })
 export class FilesModule {}
 
-async function openFileStore({ settings }: ProcessRole, rejected: RejectedCredentials): Promise<FileStore> {
+async function openFileStore({ settings }: ProcessRole, rejected: OperatorProblems): Promise<FileStore> {
   const { s3Bucket, filesDir = path.join(settings.dataDir, 'files') } = settings;
   try {
     if (s3Bucket === undefined) return await LocalFiles.open(filesDir);

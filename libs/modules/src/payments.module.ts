@@ -4,9 +4,9 @@ import {
   CARD_METHOD,
   Clock,
   ExchangeRates,
+  OperatorProblems,
   PaymentBackendRegistry,
   PaymentMethods,
-  RejectedCredentials,
 } from '#application';
 import { readPayments } from '#catalogue';
 import {
@@ -35,7 +35,7 @@ const MARKET = Symbol('sources of exchange rates');
     { provide: PAYMENT_TERMS, inject: [ProcessRole], useFactory: readTerms },
     {
       provide: PaymentBackendRegistry,
-      inject: [ProcessRole, PAYMENT_TERMS, RejectedCredentials],
+      inject: [ProcessRole, PAYMENT_TERMS, OperatorProblems],
       useFactory: openBackends,
     },
     {
@@ -47,7 +47,7 @@ const MARKET = Symbol('sources of exchange rates');
     { provide: RATED_COINS, inject: [PAYMENT_TERMS, PaymentBackendRegistry], useFactory: selectRatedCoins },
     {
       provide: MARKET,
-      inject: [Foundation, RATED_COINS, pg.Pool, RejectedCredentials],
+      inject: [Foundation, RATED_COINS, pg.Pool, OperatorProblems],
       useFactory: openMarket,
     },
     { provide: ExchangeRates, inject: [ProcessRole, MARKET, Clock, Foundation], useFactory: openRates },
@@ -80,7 +80,7 @@ function getCardLimits({ cardMinUsd, cardMaxUsd }: ProcessRole['settings']): Pay
 function openBackends(
   role: ProcessRole,
   terms: PaymentTerms,
-  rejected: RejectedCredentials,
+  rejected: OperatorProblems,
 ): Promise<PaymentBackendRegistry> {
   role.onSecretChange((next) => withStartError(() => createPaymentBackends(next, terms)).close());
   return role.closeOnExit(withStartError(() => createPaymentBackends(role.settings, terms, rejected)));
@@ -108,7 +108,7 @@ async function openMarket(
   foundation: Foundation,
   { coins, acceptedCodes }: RatedCoins,
   pool: pg.Pool,
-  rejected: RejectedCredentials,
+  rejected: OperatorProblems,
 ): Promise<Market> {
   const { settings } = foundation;
   const sources = createRateSources(settings, rejected);
@@ -136,7 +136,7 @@ function openRates(role: ProcessRole, market: Market, clock: Clock, { runtime }:
   return role.closeOnExit(new MarketRates(market, clock, role.settings, runtime.reportError));
 }
 
-function createRateSources(settings: ProcessRole['settings'], rejected: RejectedCredentials) {
+function createRateSources(settings: ProcessRole['settings'], rejected: OperatorProblems) {
   const { krakenUrl, coinbaseUrl, coinGeckoUrl } = settings;
   const monitor = rejected.createMonitor('coingecko', 'the source of exchange rates coingecko', 'COINGECKO_API_KEY');
   const getKey = () => settings.coinGeckoKey;

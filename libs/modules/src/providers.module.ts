@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { ProviderRegistry, RejectedCredentials } from '#application';
+import { OperatorProblems, ProviderRegistry } from '#application';
 import { readProviders } from '#catalogue';
 import { ConnectedProviders, createProviders } from '#connectors';
 import { ProcessRole } from './role.ts';
@@ -9,14 +9,14 @@ import { StoresModule } from './stores.module.ts';
 @Module({
   imports: [StoresModule],
   providers: [
-    { provide: ConnectedProviders, inject: [ProcessRole, RejectedCredentials], useFactory: openProviders },
+    { provide: ConnectedProviders, inject: [ProcessRole, OperatorProblems], useFactory: openProviders },
     { provide: ProviderRegistry, useExisting: ConnectedProviders },
   ],
   exports: [ConnectedProviders, ProviderRegistry],
 })
 export class ProvidersModule {}
 
-function openProviders(role: ProcessRole, rejected: RejectedCredentials): Promise<ConnectedProviders> {
+function openProviders(role: ProcessRole, rejected: OperatorProblems): Promise<ConnectedProviders> {
   const { settings, log } = role;
   const providers = readProviders(settings.catalogueDir);
   const unconfigured = providers.flatMap(({ slug }) => (settings.providers.has(slug) ? [] : [slug]));

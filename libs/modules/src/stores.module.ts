@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import pg from 'pg';
-import { Clock, RejectedCredentials } from '#application';
+import { Clock, OperatorProblems } from '#application';
 import { createStoreTimeQuery, StoreClock } from '#connectors';
 import {
   Foundation,
@@ -30,14 +30,18 @@ import { withUnavailableErrors } from './unavailable.ts';
     { provide: Clock, useExisting: StoreClock },
     ProjectorLag,
     {
-      provide: RejectedCredentials,
-      inject: [ProcessRole, Foundation],
-      useFactory: (role: ProcessRole, { runtime }: Foundation) =>
-        new RejectedCredentials(runtime.reportError, (setting) => role.getVariable(setting)),
+      provide: OperatorProblems,
+      inject: [ProcessRole, Foundation, StoreClock],
+      useFactory: (role: ProcessRole, { runtime }: Foundation, clock: StoreClock) =>
+        new OperatorProblems(
+          runtime.reportError,
+          (setting) => role.getVariable(setting),
+          () => clock.nowMs(),
+        ),
     },
     {
       provide: Readiness,
-      inject: [Foundation, pg.Pool, StoreClock, RejectedCredentials],
+      inject: [Foundation, pg.Pool, StoreClock, OperatorProblems],
       useFactory: createReadiness,
     },
     {
@@ -51,7 +55,7 @@ import { withUnavailableErrors } from './unavailable.ts';
       useFactory: (role: ProcessRole, { databaseUrl }: Foundation) => openPool(role, databaseUrl),
     },
   ],
-  exports: [Clock, ProjectorLag, Readiness, RejectedCredentials, Foundation, pg.Pool],
+  exports: [Clock, ProjectorLag, Readiness, OperatorProblems, Foundation, pg.Pool],
 })
 export class StoresModule {}
 
@@ -92,7 +96,7 @@ function createReadiness(
   { store, databaseUrl }: Foundation,
   pool: pg.Pool,
   clock: StoreClock,
-  credentials: RejectedCredentials,
+  problems: OperatorProblems,
 ): Readiness {
   const readiness = new Readiness();
   const newConnections = new ConnectionProbe({ connectionString: databaseUrl });
@@ -115,8 +119,14 @@ function createReadiness(
   });
   readiness.addRequired('clock', () => ({ ok: clock.isReliable(), skew_ms: clock.skewMs, ahead_ms: clock.leadMs }));
   readiness.addOptional('credentials', () => {
-    const rejected = credentials.list();
-    return { ok: rejected.length === 0, rejected, unserved: credentials.listUnservedModels() };
+    const outages = problems.listOutages();
+    return {
+      ok: Object.keys(outages).length === 0,
+      rejected: problems.listRejected(),
+      outages,
+      failures: problems.failures,
+      unserved: problems.listUnservedModels(),
+    };
   });
   return readiness;
 }

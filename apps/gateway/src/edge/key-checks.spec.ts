@@ -139,7 +139,7 @@ describe('a request to a provider that rejects its key', () => {
       body: sent,
       headers: { authorization: `Bearer ${account.apiKey}` },
     });
-    expect([status, headers.get('retry-after')]).toEqual([503, '30']);
+    expect([status, headers.get('retry-after')]).toEqual([503, expect.stringMatching(/^[1-9]\d?$/)]);
     expect(text).not.toMatch(/401|api.?key/i);
     expect(await world.fetchBalance(account)).toBe(balance);
   });

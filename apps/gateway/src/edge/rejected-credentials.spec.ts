@@ -2,8 +2,9 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { Clock } from '#application';
 import type { DomainEvent } from '#domain';
-import { createTestEndpoint, createTestModel, LogTap, type TestAccount, TestWorld } from '#testing';
+import { createTestEndpoint, createTestModel, LogTap, shiftClock, type TestAccount, TestWorld } from '#testing';
 
 const KEY = 'gsk_rejected';
 const MACAROON = '0201abcdef';
@@ -72,11 +73,19 @@ async function findAttempts() {
 }
 
 describe('a provider that rejects its API key', () => {
+  let restoreClock = () => {};
+  /** Lets the rest of the provider end. */
+  const endRest = () => {
+    restoreClock = shiftClock(world.getService(Clock), 600_000);
+  };
+  afterAll(() => restoreClock());
+
   test.each([false, true])(
     'is replaced by the next endpoint, and then not called first (stream: %s)',
     async (stream) => {
       const model = stream ? 'test/streamed' : 'test/whole';
       const body = { model, stream, provider: { allow_fallbacks: true } };
+      endRest();
       const first = await world.sendChat(account, 'tokens=4', body);
       expect([first.status, first.text]).toEqual([200, expect.stringContaining('"provider":"There"')]);
       expect(await findAttempts()).toMatchObject([
@@ -90,6 +99,7 @@ describe('a provider that rejects its API key', () => {
 
   test('without another endpoint costs nothing, and the response is 503 with Retry-After', async () => {
     const balance = await world.fetchBalance(account);
+    endRest();
     const { status, headers, body, text } = await world.sendChat(account, '', { model: 'test/alone' });
     expect([status, body.error.type, headers.get('retry-after')]).toEqual([503, 'upstream_unavailable', '30']);
     expect(text).not.toMatch(/401|key/i);
@@ -103,6 +113,7 @@ describe('a provider that rejects its API key', () => {
     expect(log.text).toMatch(/"level":"error".*the provider groq rejects its credential \(GROQ_API_KEY\)/);
     expect(log.text).not.toContain(KEY);
     hasKey = true;
+    endRest();
     expect((await world.sendChat(account, '', { model: 'test/alone' })).status).toBe(200);
     expect(await findRejected()).not.toContain('groq');
   });

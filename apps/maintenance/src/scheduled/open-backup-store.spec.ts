@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { RejectedCredentials } from '#application';
+import { OperatorProblems } from '#application';
 import { readSettings } from '#foundation';
 import { StubServer } from '../../../../libs/testing/src/servers/stub-server.ts';
 import { openBackupStore } from './open-backup-store.ts';
@@ -8,7 +8,7 @@ test('an access key that the bucket of backups rejects is named until it is acce
   const server = new StubServer();
   const url = await server.listen();
   server.handler = (response) => void response.writeHead(200).end();
-  const rejected = new RejectedCredentials(() => {});
+  const rejected = new OperatorProblems(() => {});
   const store = await openBackupStore(
     readSettings({
       ...{ S3_ENDPOINT: url, BACKUP_S3_BUCKET: 'backups' },
@@ -19,11 +19,11 @@ test('an access key that the bucket of backups rejects is named until it is acce
 
   server.handler = (response) => void response.writeHead(403).end();
   await expect(store.list()).rejects.toThrow();
-  const during = rejected.list();
+  const during = rejected.listRejected();
   server.handler = (response) => void response.writeHead(200).end('<ListBucketResult></ListBucketResult>');
   await store.list();
 
-  expect([during, rejected.list()]).toEqual([['s3-backups'], []]);
+  expect([during, rejected.listRejected()]).toEqual([['s3-backups'], []]);
   store.close();
   await server.close();
 });

@@ -1,4 +1,4 @@
-import type { RejectedCredentials } from '#application';
+import type { OperatorProblems } from '#application';
 import { S3Bucket } from '#connectors';
 import { type Settings, StartError } from '#foundation';
 import { toS3Options, toStartError } from '#modules';
@@ -11,7 +11,7 @@ import { DirectoryStore } from './directory-store.ts';
  * @param rejected records whether the bucket rejects the access key
  * @throws StartError if the settings name none or two, or it cannot be used; NotReadyError if it may be usable later
  */
-export async function openBackupStore(settings: Settings, rejected?: RejectedCredentials): Promise<BackupStore> {
+export async function openBackupStore(settings: Settings, rejected?: OperatorProblems): Promise<BackupStore> {
   const { backupDir, backupS3Bucket: bucket, s3Bucket } = settings;
   if ((backupDir === undefined) === (bucket === undefined))
     throw new StartError('Scheduled backups require BACKUP_DIR or BACKUP_S3_BUCKET, and not both.');

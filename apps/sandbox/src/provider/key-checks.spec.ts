@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { RejectedCredentials } from '#application';
+import { OperatorProblems } from '#application';
 import { readProviders } from '#catalogue';
 import { createProviders } from '#connectors';
 import { startSandbox } from '../sandbox.ts';
@@ -17,7 +17,7 @@ describe.each(checked.map(({ slug }) => slug))('the key of %s', (slug) => {
     ['a key', [], []],
     [' ', [slug], []],
   ])('is checked by the free call of the catalogue: %j', async (credential, rejections, unknown) => {
-    const rejected = new RejectedCredentials(() => {});
+    const rejected = new OperatorProblems(() => {});
     const providers = readProviders().filter((provider) => provider.slug === slug);
     const connections = providers.map(({ sandboxPath }) => {
       return [slug, { baseUrl: `${sandbox.url}${sandboxPath}`, credential }] as const;
@@ -30,7 +30,7 @@ describe.each(checked.map(({ slug }) => slug))('the key of %s', (slug) => {
     await connected.checkKeys(new AbortController().signal, (upstream) => unchecked.push(upstream));
     await connected.close();
 
-    expect([rejected.list(), unchecked]).toEqual([rejections, unknown]);
+    expect([rejected.listRejected(), unchecked]).toEqual([rejections, unknown]);
     expect(await (await fetch(`${sandbox.url}/bill`)).json()).toMatchObject({ lines: 0 });
   });
 });

@@ -12,6 +12,7 @@ import {
   type StreamParts,
 } from './delivery.ts';
 import { type Fault, InvalidDirectiveError, parseDirective } from './directive.ts';
+import { applyDocumentedError } from './documented-errors.ts';
 import { applyFault, type ErrorFault, FaultCounter } from './faults.ts';
 import type { SandboxModel } from './model.ts';
 import { composeOutput, type SandboxModelOutput, type SandboxModelRequest } from './model-output.ts';
@@ -57,8 +58,12 @@ export function createHandler<M extends SandboxModel, Q extends ProtocolRequest<
       else if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
       // Only a stream can have an error event. A non-streaming request fails with status 500.
       const effectiveFault = fault === 'error' && !request.stream ? '500' : fault;
+      applyDocumentedError(provider, fault);
       if (applyFault(effectiveFault, call, protocol.createFaultError)) return;
-      const output = composeOutput(request, directive, fault);
+      const generatedOutput = composeOutput(request, directive, fault);
+      // The output of a rejected response is withheld, and only its input is billed.
+      const output =
+        fault === 'policy_billed' ? { ...generatedOutput, visible: 0, reasoning: 0, chunks: [] } : generatedOutput;
       const origin = { fault, directive: directive.id };
       if (generated < 1) {
         const { n, reasoning, visible, chunks } = output;

@@ -13,11 +13,12 @@ import { Purchase } from './purchase.ts';
 const HOLD_MARGIN_MS = 60_000;
 
 /**
- * Failures that the caller causes. What was billed by then is charged, such as a web search before a model call, or hidden
- * reasoning that used up the hold.
+ * Failures that the caller causes. What was billed by then is charged, such as a web search before a model call, hidden
+ * reasoning that used up the hold, or what a provider counted of a chat that violates its content policy.
  */
 const CALLER_FAILURE_CODES: ReadonlySet<FailureCode> = new Set([
   'invalid_request',
+  'content_policy_violation',
   'client_disconnected',
   'hold_used_up',
 ]);

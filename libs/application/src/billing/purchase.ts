@@ -24,7 +24,7 @@ import type { ExtensionOutcome } from './extend-until-covered.ts';
 import { addHiddenReasoning } from './hidden-reasoning.ts';
 import type { Deadline, Funds, Order, PurchaseObserver, Receipt } from './order.ts';
 import type { Hold, HoldExtensionRequest, Payer } from './payer.ts';
-import { canFallBack, getBackoffMs, toAttemptOutcome, toOpenCost } from './retry-policy.ts';
+import { canFallBack, getBackoffMs, toAttemptOutcome, toFailedAttempt } from './retry-policy.ts';
 import {
   type CallResult,
   type EndpointResponse,
@@ -171,6 +171,7 @@ export class Purchase {
     endpoint: Endpoint,
     isLastEndpoint: boolean,
   ): Promise<EndpointResponse<A>> {
+    this.observer.health.assertUsable(this.order.model, endpoint);
     this.endpoint = endpoint;
     const sentAtMs = performance.now();
     try {
@@ -227,10 +228,8 @@ export class Purchase {
         return response;
       } catch (error) {
         const failure = toUpstreamError(error);
-        const outcome = { ...toAttemptOutcome(failure), milliseconds: getElapsedMs() };
-        const isOpen = failure.hasOpenCost && failure.code !== 'hold_used_up'; // the usage is then billed by an estimate
-        const openCost = isOpen ? toOpenCost(call, endpoint, this.order.maxPrice) : {};
-        attempts.push({ provider, creditor, model, ...outcome, ...openCost });
+        const outcome = toFailedAttempt(failure, call, endpoint, this.order.maxPrice);
+        if (!failure.isResting) attempts.push({ provider, creditor, model, milliseconds: getElapsedMs(), ...outcome });
         const wait = getBackoffMs(failure, maxAttempts - remaining);
         if (wait === undefined || remaining === 0 || signal.aborted) throw failure;
         await delay(wait, undefined, { signal }).catch(() => {}); // after an abort the next call fails

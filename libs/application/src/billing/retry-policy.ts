@@ -15,10 +15,10 @@ const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([425, 429]);
 
 /**
  * Whether a retry of the same endpoint may succeed. A partial response is not retried, because the provider may invoice
- * it. A rejection (of our API key, for example) or an error in the gateway itself would repeat.
+ * it. A rejection, a problem of the operator's account or an error in the gateway itself would repeat.
  */
-function isRetryable({ code, status = 0, deliveredText, isInternal }: UpstreamError): boolean {
-  const isRejected = status >= 300 && status < 500 && !TRANSIENT_STATUSES.has(status);
+function isRetryable({ code, status = 0, deliveredText, isInternal, operatorProblem }: UpstreamError): boolean {
+  const isRejected = operatorProblem || (status >= 300 && status < 500 && !TRANSIENT_STATUSES.has(status));
   return RETRYABLE_CODES.has(code) && deliveredText === undefined && !isRejected && !isInternal;
 }
 
@@ -50,11 +50,23 @@ export function toAttemptOutcome({
   };
 }
 
+/** Returns what a failed attempt of a call records, apart from its endpoint and its duration. */
+export function toFailedAttempt(
+  failure: UpstreamError,
+  call: Pick<UpstreamCall<unknown>, 'getLostUsage'>,
+  endpoint: Endpoint,
+  maxPrice: PicoUsd,
+): Pick<Attempt, 'vendorId' | 'outcome' | 'status' | 'openCost'> {
+  // After `hold_used_up` the usage is billed by an estimate.
+  const isOpen = failure.hasOpenCost && failure.code !== 'hold_used_up';
+  return { ...toAttemptOutcome(failure), ...(isOpen ? toOpenCost(call, endpoint, maxPrice) : {}) };
+}
+
 /**
  * Returns what an attempt without a response costs at most: the maximum price of the order, unless the call states the
  * usage of a lost response.
  */
-export function toOpenCost(
+function toOpenCost(
   call: Pick<UpstreamCall<unknown>, 'getLostUsage'>,
   endpoint: Endpoint,
   maxPrice: PicoUsd,

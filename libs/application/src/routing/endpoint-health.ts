@@ -1,6 +1,8 @@
-import type { AnyModel, Endpoint } from '#catalogue';
+import type { AnyModel, Endpoint, OperatorProblemReason } from '#catalogue';
+import { ActionRequiredError, type Runtime } from '#kernel';
 import { Clock } from '../clock.ts';
-import type { FailureCode, UpstreamError } from '../errors.ts';
+import { type FailureCode, MESSAGE_PROVIDER_UNAVAILABLE, UpstreamError } from '../errors.ts';
+import { describeProblem, Rest } from '../operator-problems.ts';
 import { SampleRegistry } from '../sample-registry.ts';
 import type { EndpointPerformance } from './route.ts';
 
@@ -74,6 +76,8 @@ interface Measurement {
   tokensPerSecond: number | undefined;
   failures: number;
   coolUntil: number;
+  /** Time without requests after a problem of the operator that concerns only this endpoint. */
+  readonly rest: Rest;
 }
 
 /**
@@ -83,10 +87,14 @@ interface Measurement {
 export class EndpointHealth {
   private readonly measurements = new Map<string, Measurement>();
 
-  /** @param samples the output speeds by model and endpoint, which processes share */
+  /**
+   * @param samples the output speeds by model and endpoint, which processes share
+   * @param reportError gets each problem of the operator that concerns one endpoint, once until it has ended
+   */
   constructor(
     private readonly clock: Clock,
     private readonly samples = new SampleRegistry(),
+    private readonly reportError: Runtime['reportError'] = () => {},
   ) {}
 
   get(model: Model, endpoint: Endpoint): EndpointPerformance {
@@ -115,9 +123,25 @@ export class EndpointHealth {
     return Math.min(Math.floor((source.getIdleMs(getTypicalLatency(endpoint)) / 1_000) * perSecond), maxTokens);
   }
 
-  /** Records that the first byte arrived after `latencyMs`. Ends a cool-down. */
+  /**
+   * Call before a request. An endpoint rests after a problem of the operator that concerns only this endpoint, such as a
+   * model that its provider no longer has.
+   * @throws UpstreamError while the endpoint rests
+   */
+  assertUsable(model: Model, endpoint: Endpoint): void {
+    const seconds = this.measurements.get(toKey(model, endpoint))?.rest.requestAttempt();
+    if (seconds === undefined) return;
+    throw new UpstreamError('upstream_unavailable', MESSAGE_PROVIDER_UNAVAILABLE, {
+      isUnsent: true,
+      retryAfterSeconds: seconds,
+      operatorProblem: { reason: 'permission', scope: 'endpoint' },
+    });
+  }
+
+  /** Records that the first byte arrived after `latencyMs`. Ends a cool-down and a rest. */
   recordFirstByte(model: Model, endpoint: Endpoint, latencyMs: number): void {
     const measured = this.ensureMeasurement(model, endpoint);
+    measured.rest.end();
     measured.failures = 0;
     measured.coolUntil = 0;
     measured.latencyMs = average(measured.latencyMs, latencyMs);
@@ -137,12 +161,24 @@ export class EndpointHealth {
    * as long as it requested. Only its own failures count: a caller who can make the gateway fail must not move all
    * requests to a more expensive endpoint.
    */
-  recordFailure(model: Model, endpoint: Endpoint, { code, retryAfterSeconds, isInternal }: UpstreamError): void {
+  recordFailure(model: Model, endpoint: Endpoint, failure: UpstreamError): void {
+    const { code, retryAfterSeconds, isInternal, isResting, operatorProblem } = failure;
     if (isInternal || IGNORED_FAILURE_CODES.has(code)) return;
+    if (isResting || operatorProblem?.scope === 'request') return;
     const measured = this.ensureMeasurement(model, endpoint);
+    if (operatorProblem?.scope === 'endpoint') this.beginRest(measured, endpoint, operatorProblem.reason);
     const pause = Math.min(MIN_PAUSE_MS * 2 ** measured.failures++, MAX_PAUSE_MS);
     const requestedPauseMs = (retryAfterSeconds ?? 0) * 1_000;
     measured.coolUntil = this.clock.nowMs() + Math.max(pause, requestedPauseMs);
+  }
+
+  private beginRest({ rest }: Measurement, { upstream, model }: Endpoint, reason: OperatorProblemReason): void {
+    if (!rest.isOngoing)
+      this.reportError(
+        `the provider ${upstream} ${describeProblem(reason)}: ${model}`,
+        new ActionRequiredError('its endpoint is not called, or only rarely, until this is solved'),
+      );
+    rest.begin(0);
   }
 
   private ensureMeasurement(model: Model, endpoint: Endpoint): Measurement {
@@ -152,6 +188,7 @@ export class EndpointHealth {
       tokensPerSecond: undefined,
       failures: 0,
       coolUntil: 0,
+      rest: new Rest(() => this.clock.nowMs()),
     };
     this.measurements.set(key, measurement);
     return measurement;

@@ -11,7 +11,7 @@ import {
   type TokenPricedModel,
   toSlug,
 } from '#catalogue';
-import { InvalidRequestError, UpstreamError } from '../errors.ts';
+import { InvalidRequestError, toUpstreamError, UpstreamError } from '../errors.ts';
 import { assertOffered } from '../missing-settings.ts';
 
 const SORTS = ['price', 'throughput', 'latency', 'exacto'] as const;
@@ -285,8 +285,8 @@ function listNames(fields: PreferenceFields, field: string): readonly string[] {
 }
 
 /**
- * Turns a 404 of a provider into an invalid request if only that provider could know what was requested: a model with
- * suffixes that have no meaning here, or the providers of a router. Other failures stay as they are.
+ * Turns the failure of a provider that does not have what was requested into an invalid request if only that provider
+ * could know it: a model with suffixes that have no meaning here, or the providers of a router. Other failures stay as they are.
  * @throws UpstreamError
  */
 export function mapNotFoundError<A>(
@@ -296,7 +296,9 @@ export function mapNotFoundError<A>(
 ): Promise<A> {
   if (forwardedSuffix === '' && !routes) return response;
   return response.catch((error) => {
-    if (!(error instanceof UpstreamError) || error.status !== 404) throw error;
+    const { status, operatorProblem } = toUpstreamError(error);
+    const isModelRemoved = operatorProblem?.reason === 'model_removed';
+    if (forwardedSuffix === '' ? status !== 404 || isModelRemoved : status !== 404 && !isModelRemoved) throw error;
     const param = forwardedSuffix === '' ? 'provider' : 'model';
     const reason = forwardedSuffix === '' ? `: ${slug} has none of the requested providers` : '';
     const message = `No endpoints found for ${model.id}${forwardedSuffix}${reason}`;

@@ -1,6 +1,6 @@
 import type { CoinTerms, Destination, PaymentAdjustment, PaymentMethod } from '#domain';
 import { isCertainRejection, UpstreamError } from '../errors.ts';
-import { type CredentialMonitor, callMonitored } from '../rejected-credentials.ts';
+import { callMonitored, type ServiceMonitor } from '../operator-problems.ts';
 
 /**
  * The port to what receives payments: a Lightning node, a wallet, a payment processor. Each has its folder in
@@ -44,7 +44,7 @@ export interface PaymentBackend {
 const RETRY_AFTER_SECONDS = 5;
 
 /** Records what the calls to a payment backend show about its credential. */
-export function monitorBackend(backend: PaymentBackend, monitor: CredentialMonitor): PaymentBackend {
+export function monitorBackend(backend: PaymentBackend, monitor: ServiceMonitor): PaymentBackend {
   const { name, maxBatchSize } = backend;
   return {
     ...{ name, maxBatchSize },

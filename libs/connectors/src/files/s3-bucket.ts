@@ -3,10 +3,10 @@ import type { Readable } from 'node:stream';
 import type * as Aws from '@aws-sdk/client-s3';
 import {
   type ByteRange,
-  type CredentialMonitor,
   createCredentialError,
   FileStoreUnavailableError,
-  NO_CREDENTIAL_MONITOR,
+  NO_SERVICE_MONITOR,
+  type ServiceMonitor,
 } from '#application';
 
 export interface S3Credentials {
@@ -30,7 +30,7 @@ export interface S3Options {
    */
   readonly partBytes?: number;
   /** Gets what the responses show about the credentials. */
-  readonly monitor?: CredentialMonitor;
+  readonly monitor?: ServiceMonitor;
 }
 
 /**
@@ -59,7 +59,7 @@ export class S3Bucket {
   /** Loads the AWS library only here, because loading it is slow. */
   static async open(options: S3Options): Promise<S3Bucket> {
     const aws = await import('@aws-sdk/client-s3');
-    const { endpoint, region, credentials, bucket, monitor = NO_CREDENTIAL_MONITOR } = options;
+    const { endpoint, region, credentials, bucket, monitor = NO_SERVICE_MONITOR } = options;
     const client = new aws.S3Client({
       region,
       forcePathStyle: true,

@@ -6,12 +6,21 @@ import {
   type Completion,
   type CompletionStream,
   createCredentialError,
+  type FailureDetails,
+  MESSAGE_PROVIDER_UNAVAILABLE,
   serializeJson,
   UpstreamError,
 } from '#application';
 import { toCompletionStream } from '../providers/chat/completion-stream.ts';
 import { extractGeneratedText } from '../providers/chat/partial-text.ts';
 import { type BufferedBody, BufferedBodyReader } from './buffered-body.ts';
+import {
+  type ClassifyError,
+  classifyCommonError,
+  MESSAGE_RATE_LIMITED,
+  MESSAGE_REJECTED,
+  parseErrorReport,
+} from './error-rules.ts';
 import type { FieldFilter } from './field-filter.ts';
 import { parseRetryAfter } from './retry-after.ts';
 import { type EventTranslator, type Headers, StreamRelay } from './stream-relay.ts';
@@ -28,6 +37,10 @@ export interface HttpEndpointOptions {
   readonly idleTimeoutMs?: number;
   /** Converts a response whose status is not 200. */
   mapErrorResponse?(status: number, headers: Headers, body: string): UpstreamError;
+  /** Classifies errors within a response with status 200. */
+  readonly classifyError?: ClassifyError;
+  /** Called before each request. @throws UpstreamError if it must not be sent */
+  beforeRequest?(): void;
   /** Called when a response with status 200 has started. */
   onAccepted?(): void;
 }
@@ -49,6 +62,8 @@ export class JsonHttpClient {
   private readonly fieldFilter: FieldFilter;
   private readonly idleTimeoutMs: number | undefined;
   private readonly mapErrorResponse: (status: number, headers: Headers, body: string) => UpstreamError;
+  readonly classifyError: ClassifyError;
+  private readonly beforeRequest: (() => void) | undefined;
   private readonly onAccepted: (() => void) | undefined;
 
   constructor(
@@ -59,6 +74,8 @@ export class JsonHttpClient {
       fieldFilter,
       idleTimeoutMs,
       mapErrorResponse = toUpstreamErrorFromResponse,
+      classifyError = classifyCommonError,
+      beforeRequest,
       onAccepted,
     }: HttpEndpointOptions,
   ) {
@@ -69,6 +86,8 @@ export class JsonHttpClient {
     this.fieldFilter = fieldFilter;
     this.idleTimeoutMs = idleTimeoutMs;
     this.mapErrorResponse = mapErrorResponse;
+    this.classifyError = classifyError;
+    this.beforeRequest = beforeRequest;
     this.onAccepted = onAccepted;
   }
 
@@ -90,6 +109,7 @@ export class JsonHttpClient {
    * @throws UpstreamError, also if the field filter rejects the body
    */
   async post(body: unknown, signal: AbortSignal): Promise<string> {
+    this.beforeRequest?.();
     const created = this.createRequest(body);
     const request = created instanceof Promise ? await created : created;
     const reader = new BufferedBodyReader(signal);
@@ -121,6 +141,7 @@ export class JsonHttpClient {
     signal: AbortSignal,
     { translator, protocol = 'chat', parseCompletion }: StreamFormat,
   ): Promise<CompletionStream> {
+    this.beforeRequest?.();
     const { dispatcher, idleTimeoutMs, mapErrorResponse } = this;
     const created = this.createRequest(body);
     const request = created instanceof Promise ? await created : created;
@@ -132,7 +153,12 @@ export class JsonHttpClient {
     const mapConnectionError = (error: unknown, started: boolean) => {
       const failure = toConnectionError(error, signal, relay.sentAtMs);
       if (!started) return failure;
-      return toInterruptedError(failure, { deliveredText: getDeliveredText(), vendorId: translator.vendorId() });
+      return toInterruptedError(failure, {
+        deliveredText: getDeliveredText(),
+        vendorId: translator.vendorId(),
+        // Any other failure is retried, or served by another endpoint, and then this usage is not the customer's.
+        usage: failure.code === 'content_policy_violation' ? translator.usage() : undefined,
+      });
     };
     const relay: StreamRelay = new StreamRelay({
       translator,
@@ -160,30 +186,25 @@ export class JsonHttpClient {
   }
 }
 
-/** The messages of failures. Callers get them unless the provider's own message is included. */
-export const MESSAGE_REJECTED = 'The provider rejected the request';
-export const MESSAGE_CONTENT_POLICY = 'The request violates the content policy of the provider';
-export const MESSAGE_RATE_LIMITED = 'The provider is limiting requests; retry later';
-export const MESSAGE_UNAVAILABLE = 'The provider is currently unavailable';
 export const MESSAGE_TIMEOUT = 'The provider took too long to respond';
 
-/**
- * Converts an error response in OpenAI's format. The provider's own message is included only for `invalid_request`. If
- * such an error concerns the operator's account at the provider, it becomes `upstream_unavailable` without the message.
- */
+/** Converts an error response in any format that `parseErrorReport` reads. */
 export function toUpstreamErrorFromResponse(status: number, headers: Headers, text: string): UpstreamError {
-  const { isAccountError, ...errorDetails } = parseErrorDetails(text);
-  const failure = toUpstreamErrorFromStatus(status, headers, errorDetails);
-  if (!isAccountError || failure.code !== 'invalid_request') return failure;
-  return new UpstreamError('upstream_unavailable', MESSAGE_UNAVAILABLE, { status });
+  const { message, param, code } = parseErrorReport(text);
+  const upstreamCode = code !== undefined && PUBLIC_ERROR_CODE.test(code) ? code : undefined;
+  return toUpstreamErrorFromStatus(status, headers, { upstreamMessage: message, param, upstreamCode });
 }
 
 /** Creates the failure of a request whose API key the provider rejected. @param status of the response */
 export function createKeyError(status: number): UpstreamError {
-  return createCredentialError(MESSAGE_UNAVAILABLE, status);
+  return createCredentialError(MESSAGE_PROVIDER_UNAVAILABLE, status);
 }
 
-/** Converts the status of an error response, for any error format. The caller parses `errorDetails` from the body. */
+/**
+ * Converts the status of an error response whose meaning no rule states. The provider's own message is included only
+ * for `invalid_request`.
+ * @param errorDetails parsed from the body by the caller
+ */
 export function toUpstreamErrorFromStatus(
   status: number,
   headers: Headers,
@@ -195,7 +216,7 @@ export function toUpstreamErrorFromStatus(
   if (status === 408 || status === 504) return new UpstreamError('timeout', MESSAGE_TIMEOUT, statusDetails);
   if (status === 400 || status === 413 || status === 422)
     return new UpstreamError('invalid_request', MESSAGE_REJECTED, { ...statusDetails, ...errorDetails });
-  if (status === 503) return new UpstreamError('upstream_unavailable', MESSAGE_UNAVAILABLE, statusDetails);
+  if (status === 503) return new UpstreamError('upstream_unavailable', MESSAGE_PROVIDER_UNAVAILABLE, statusDetails);
   return new UpstreamError('upstream_error', `The provider responded with status ${status}`, statusDetails);
 }
 
@@ -204,47 +225,26 @@ export function toUpstreamErrorFromStatus(
  * are left out.
  */
 const PUBLIC_ERROR_CODE = /^(?!.*(account|billing|key|quota))[a-z_]{1,64}$/;
-/**
- * Codes for an empty, closed or unknown account of the operator at the provider:
- * https://platform.openai.com/docs/guides/error-codes
- */
-const ACCOUNT_ERROR_CODE = /^(account_|billing_|insufficient_quota|invalid_api_key)/;
-/** The path of a request field, as providers write it. */
-const PARAM = /^[\w.[\]-]{1,128}$/;
 
-type ErrorDetails = Pick<Partial<UpstreamError>, 'upstreamMessage' | 'param' | 'upstreamCode'>;
-
-/** Parses an error in OpenAI's format. @returns an empty object if `text` has another format */
-function parseErrorDetails(text: string): ErrorDetails & { readonly isAccountError?: true } {
-  try {
-    const { message, param, code } = JSON.parse(text).error;
-    return {
-      ...(typeof message === 'string' ? { upstreamMessage: message } : {}),
-      ...(typeof param === 'string' && PARAM.test(param) ? { param } : {}),
-      ...(typeof code === 'string' && PUBLIC_ERROR_CODE.test(code) ? { upstreamCode: code } : {}),
-      ...(typeof code === 'string' && ACCOUNT_ERROR_CODE.test(code) ? { isAccountError: true } : {}),
-    };
-  } catch {
-    return {};
-  }
-}
+type ErrorDetails = Pick<FailureDetails, 'upstreamMessage' | 'param' | 'upstreamCode'>;
 
 /**
  * Adds what had arrived. A connection that is lost during a response does not show that the provider is unreachable, so
  * the code `upstream_unavailable` becomes `upstream_error`.
  */
 function toInterruptedError(
-  { code, message, cause, deliveredText, idleMs, hasOpenCost }: UpstreamError,
-  received: Partial<Pick<UpstreamError, 'deliveredText' | 'vendorId'>>,
+  failure: UpstreamError,
+  received: Partial<Pick<UpstreamError, 'deliveredText' | 'vendorId' | 'usage'>>,
 ): UpstreamError {
+  const { code, cause, idleMs, hasOpenCost, operatorProblem } = failure;
   const details = {
     cause,
     hasOpenCost,
     ...received,
-    deliveredText: received.deliveredText ?? deliveredText,
-    ...(received.deliveredText ? {} : { idleMs }),
+    deliveredText: received.deliveredText ?? failure.deliveredText,
+    ...(received.deliveredText ? { idleMs: undefined } : { idleMs }),
   };
-  if (code !== 'upstream_unavailable') return new UpstreamError(code, message, details);
+  if (code !== 'upstream_unavailable' || operatorProblem) return failure.withDetails(details);
   return new UpstreamError('upstream_error', 'The provider ended the response early', details);
 }
 

@@ -1,6 +1,13 @@
 /** The connections to one provider. All of its capabilities share them. */
 import { Agent } from 'undici';
-import { type CredentialMonitor, NO_CREDENTIAL_MONITOR, type Provider, UpstreamError } from '#application';
+import {
+  type ErrorRuleFile,
+  NO_SERVICE_MONITOR,
+  type Provider,
+  type ServiceMonitor,
+  UpstreamError,
+} from '#application';
+import { type ClassifyError, createErrorClassifier, type ErrorReport, parseErrorReport } from './error-rules.ts';
 import { type HttpEndpointOptions, JsonHttpClient, toUpstreamErrorFromResponse } from './json-http-client.ts';
 import {
   isInvoiced,
@@ -9,6 +16,8 @@ import {
   sendProviderRequest,
 } from './provider-request.ts';
 import { CredentialRedactor } from './redaction.ts';
+import { parseRetryAfter } from './retry-after.ts';
+import type { Headers } from './stream-relay.ts';
 
 /** Default limit of connections, for requests that are complete before they are sent. */
 const MAX_CONNECTIONS = 1_024;
@@ -25,14 +34,17 @@ export interface ProviderHttpOptions {
    * still send them need null: slow clients could otherwise block all others at no cost.
    */
   readonly connections?: number | null;
-  /** Gets what the responses show about the credential. */
-  readonly monitor?: CredentialMonitor;
+  /** Gets what the responses show about the operator's account. */
+  readonly monitor?: ServiceMonitor;
+  /** What error responses mean, if their statuses and codes do not show it. */
+  readonly errorRules?: readonly ErrorRuleFile[] | undefined;
 }
 
 export class ProviderHttp {
   private readonly dispatcher: Agent;
-  private monitor: CredentialMonitor;
+  private monitor: ServiceMonitor;
   private currentRedactor: CredentialRedactor;
+  private readonly classifyError: ClassifyError;
 
   /**
    * @param baseUrl the provider's URL, to which paths are appended
@@ -42,8 +54,9 @@ export class ProviderHttp {
     readonly baseUrl: string,
     private readonly timeouts: Timeouts,
     private credential: string | undefined,
-    { connections = MAX_CONNECTIONS, monitor = NO_CREDENTIAL_MONITOR }: ProviderHttpOptions = {},
+    { connections = MAX_CONNECTIONS, monitor = NO_SERVICE_MONITOR, errorRules }: ProviderHttpOptions = {},
   ) {
+    this.classifyError = createErrorClassifier(errorRules);
     this.monitor = monitor;
     this.currentRedactor = new CredentialRedactor(credential);
     this.dispatcher = new Agent({
@@ -63,7 +76,7 @@ export class ProviderHttp {
    * Also masks a new credential. The previous one is still masked, because its requests may still be running.
    * @param monitor gets what responses to new requests, and to those of new clients, show about the new credential
    */
-  replaceCredential(credential: string | undefined, monitor: CredentialMonitor): void {
+  replaceCredential(credential: string | undefined, monitor: ServiceMonitor): void {
     this.currentRedactor = new CredentialRedactor(credential, this.credential);
     this.credential = credential;
     this.monitor = monitor;
@@ -74,12 +87,13 @@ export class ProviderHttp {
     const { monitor } = this;
     const { idleTimeoutMs } = this.timeouts;
     const mapError = options.mapErrorResponse ?? toUpstreamErrorFromResponse;
-    const mapErrorResponse: typeof mapError = (status, headers, text) =>
-      recordFailure(monitor, mapError(status, headers, this.redactor.redactAny(text)));
     return new JsonHttpClient(`${this.baseUrl}${path}`, this.dispatcher, {
       idleTimeoutMs,
       ...options,
-      mapErrorResponse,
+      mapErrorResponse: (status, headers, text) =>
+        this.toFailure(monitor, { status, headers, text }, (redacted) => mapError(status, headers, redacted)),
+      classifyError: (report) => this.classifyPart(monitor, report),
+      beforeRequest: () => monitor.assertUsable(),
       onAccepted: () => monitor.recordSuccess(),
     });
   }
@@ -87,17 +101,22 @@ export class ProviderHttp {
   /**
    * Sends a request of any kind.
    * @param path starts with a slash, or is an absolute URL that the provider returned
-   * @throws UpstreamError, also if the absolute URL does not have the origin of `baseUrl`
+   * @throws UpstreamError, also if the absolute URL does not have the origin of `baseUrl`, and for an invoiced request
+   *   while the provider rests because of a problem of the operator's account
    */
   async request(path: string, options: ProviderHttpRequest): Promise<ProviderHttpResponse> {
     const url = path.startsWith('/') ? `${this.baseUrl}${path}` : path;
     if (new URL(url).origin !== new URL(this.baseUrl).origin)
       throw new UpstreamError('upstream_error', 'The provider returned a URL that is not its own');
     const { monitor } = this;
-    const { mapErrorResponse: mapError } = options;
-    const mapErrorResponse: typeof mapError = (status, headers, text, body) =>
-      recordFailure(monitor, mapError(status, headers, this.redactor.redactAny(text), body));
-    const response = await sendProviderRequest(url, this.dispatcher, { ...options, mapErrorResponse });
+    if (isInvoiced(options)) monitor.assertUsable();
+    const response = await sendProviderRequest(url, this.dispatcher, {
+      ...options,
+      mapErrorResponse: (status, headers, text, body) =>
+        this.toFailure(monitor, { status, headers, text }, (redacted) =>
+          options.mapErrorResponse(status, headers, redacted, body),
+        ),
+    });
     // Some other requests, such as for public keys, have no credential.
     if (isInvoiced(options)) monitor.recordSuccess();
     return response;
@@ -122,9 +141,27 @@ export class ProviderHttp {
   close(): Promise<void> {
     return this.dispatcher.close();
   }
-}
 
-function recordFailure(monitor: CredentialMonitor, failure: UpstreamError): UpstreamError {
-  monitor.recordFailure(failure);
-  return failure;
+  /** Classifies an error within a response, such as an error event of a stream. */
+  private classifyPart(monitor: ServiceMonitor, { message, ...report }: ErrorReport): UpstreamError | undefined {
+    const redacted = message === undefined ? undefined : this.redactor.redactText(message);
+    const failure = this.classifyError({ ...report, message: redacted });
+    if (failure) monitor.recordFailure(failure);
+    return failure;
+  }
+
+  /** Converts an error response by the rules of the provider, or else by `mapError`, which gets the redacted text. */
+  private toFailure(
+    monitor: ServiceMonitor,
+    { status, headers, text }: { readonly status: number; readonly headers: Headers; readonly text: string },
+    mapError: (redacted: string) => UpstreamError,
+  ): UpstreamError {
+    const redacted = this.redactor.redactAny(text);
+    const { retryAfterSeconds } = parseRetryAfter(headers);
+    const mapped = mapError(redacted);
+    const classified = this.classifyError({ ...parseErrorReport(redacted), status }, retryAfterSeconds);
+    const failure = classified?.withDetails({ vendorId: mapped.vendorId }) ?? mapped;
+    monitor.recordFailure(failure, retryAfterSeconds);
+    return failure;
+  }
 }

@@ -1,4 +1,4 @@
-import { monitorBackend, type PaymentBackend, PaymentBackendRegistry, RejectedCredentials } from '#application';
+import { monitorBackend, OperatorProblems, type PaymentBackend, PaymentBackendRegistry } from '#application';
 import type { PaymentMethod, PaymentTerms } from '#domain';
 import type { BackendKind } from './backend-kind.ts';
 import { type BtcPaySettings, btcpay } from './btcpay/index.ts';
@@ -35,7 +35,7 @@ export interface PaymentSettings
 export function createPaymentBackends(
   settings: PaymentSettings,
   terms: PaymentTerms,
-  rejected = new RejectedCredentials(() => {}),
+  rejected = new OperatorProblems(() => {}),
 ): PaymentBackendRegistry {
   const { topupBackends } = settings;
   for (const method of terms.methods) for (const name of method.backends) assertAccepts(name, method, terms);

@@ -156,8 +156,8 @@ describe('Deepgram', () => {
     [
       { err_code: 'ASR_PAYMENT_REQUIRED', err_msg: 'secret' },
       402,
-      'upstream_error',
-      'The provider responded with status 402',
+      'upstream_unavailable',
+      'The provider is currently unavailable',
     ],
     [{ err_code: 'TOO_MANY_REQUESTS' }, 429, 'rate_limited', 'The provider is limiting requests; retry later'],
     ['Service Unavailable', 503, 'upstream_unavailable', 'The provider is currently unavailable'],

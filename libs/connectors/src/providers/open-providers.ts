@@ -1,12 +1,12 @@
 /** The registry of providers. Each has the code of its protocol, its base URL and its credential. */
 import {
   type Capability,
-  type CredentialMonitor,
   type Hold,
+  OperatorProblems,
   type Provider,
   type ProviderAvailability,
   ProviderRegistry,
-  RejectedCredentials,
+  type ServiceMonitor,
   UpstreamError,
 } from '#application';
 import { ProviderHttp, type Timeouts } from '../http/provider-http.ts';
@@ -55,7 +55,7 @@ export interface ProviderSettings extends Timeouts {
 export function createProviders(
   configs: readonly (ProviderConfig & { readonly env: string })[],
   settings: ProviderSettings,
-  rejected = new RejectedCredentials(() => {}),
+  rejected = new OperatorProblems(() => {}),
 ): ConnectedProviders {
   const entries = configs.map((config) => {
     const connection = settings.providers.get(config.slug) ?? { ...config, credential: undefined };
@@ -63,6 +63,7 @@ export function createProviders(
       rejected.createMonitor(config.slug, `the provider ${config.slug}`, `${config.env}_API_KEY`);
     const http = new ProviderHttp(connection.baseUrl, settings, connection.credential, {
       monitor: createMonitor(),
+      errorRules: config.errors,
       ...(config.protocol === 'ehbp' ? { connections: null } : {}),
     });
     return [config.slug, new ProviderAccess(config, { connection, http, createMonitor })] as const;
@@ -90,7 +91,7 @@ class ProviderAccess {
       /** Its credential is replaced. */
       readonly connection: ProviderConnection;
       readonly http: ProviderHttp;
-      readonly createMonitor: () => CredentialMonitor;
+      readonly createMonitor: () => ServiceMonitor;
     },
   ) {
     this.credential = access.connection.credential;
@@ -150,7 +151,7 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
   }
 
   /**
-   * Checks each key that was not checked before by a free call of its provider, if there is one. `RejectedCredentials`
+   * Checks each key that was not checked before by a free call of its provider, if there is one. `OperatorProblems`
    * gets the results.
    * @param onUnknown gets the providers that neither accepted nor rejected their keys
    */

@@ -1,5 +1,5 @@
 /** What the code of a protocol needs to create a `Provider`. */
-import type { Provider } from '#application';
+import type { ErrorRuleFile, Provider } from '#application';
 import type { ProviderHttp } from '../http/provider-http.ts';
 import type { Dialect } from './openai/dialect.ts';
 
@@ -17,6 +17,8 @@ export interface ProviderConfig {
   readonly baseUrl: string;
   /** How the provider differs from others with the same protocol. */
   readonly dialect?: Dialect | undefined;
+  /** What error responses mean, if their statuses and codes do not show it. */
+  readonly errors?: readonly ErrorRuleFile[] | undefined;
   /** Path of a free GET request that requires a valid key. */
   readonly keyCheck?: string | undefined;
   /** Where the provider expects its credential, if its protocol does not define that. */

@@ -5,10 +5,10 @@
  */
 import { type Dispatcher, request } from 'undici';
 import {
-  type CredentialMonitor,
   callMonitored,
   createCredentialError,
-  NO_CREDENTIAL_MONITOR,
+  NO_SERVICE_MONITOR,
+  type ServiceMonitor,
   sanitizeThirdPartyText,
 } from '#application';
 import type { RateNames } from '#domain';
@@ -132,7 +132,7 @@ export const createCoinbaseSource = (url: string): RateSource => createSource(co
 export function createCoinGeckoSource(
   url: string,
   getKey: () => string | undefined = () => undefined,
-  monitor = NO_CREDENTIAL_MONITOR,
+  monitor = NO_SERVICE_MONITOR,
 ): RateSource {
   const plan = new URL(url).hostname.startsWith('pro-') ? 'pro' : 'demo';
   const getHeaders = () => {
@@ -148,7 +148,7 @@ function createSource<Name>(
   protocol: Protocol<Name>,
   url: string,
   getHeaders: () => Headers = () => ({}),
-  monitor: CredentialMonitor = NO_CREDENTIAL_MONITOR,
+  monitor: ServiceMonitor = NO_SERVICE_MONITOR,
 ): RateSource {
   const { name, intervalMs, freshMs, findName: nameOf, formatPath, parseResponse } = protocol;
   const { host, pathname } = new URL(url); // without credentials

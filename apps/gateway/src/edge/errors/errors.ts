@@ -328,8 +328,10 @@ export class ErrorFilter implements ExceptionFilter {
 
 /**
  * Whether a line for each request would repeat what is known: that read models lag, which every attempt with an unknown
- * key shows, or that a service rejects its credential, which was reported at its first rejection.
+ * key shows, or a problem of the operator's account at a service, which is reported once.
  */
 function isReportedElsewhere(error: unknown): boolean {
-  return error instanceof ReadModelLaggingError || (error instanceof UpstreamError && error.isCredentialRejected);
+  return (
+    error instanceof ReadModelLaggingError || (error instanceof UpstreamError && error.operatorProblem !== undefined)
+  );
 }

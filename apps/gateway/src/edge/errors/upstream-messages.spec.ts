@@ -5,8 +5,9 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Clock } from '#application';
 import { readProviders } from '#catalogue';
-import { createForm, dumpDatabase, LogTap, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { createForm, dumpDatabase, LogTap, shiftClock, type TestAccount, type TestResponse, TestWorld } from '#testing';
 import { StubServer } from '../../../../../libs/testing/src/servers/stub-server.ts';
 
 const ADVICE = 'Advice: temperature must be at most two';
@@ -20,7 +21,8 @@ const OURS = [
   'canary@vendor.example',
 ];
 const PRIVATE = [PROMPT, ADVICE, ...OURS];
-const STATUSES = [400, 401, 402, 404, 422, 500];
+/** The last ones let the providers rest, so that they are not called for a while. */
+const STATUSES = [400, 404, 422, 500, 401, 402];
 /** Statuses that concern the operator's account at the provider: the caller has a valid API key and enough money. */
 const OURS_ALONE = [401, 402];
 
@@ -31,6 +33,7 @@ const keys = readProviders().map(({ env }) => keyOf(env));
 let world: TestWorld;
 let account: TestAccount;
 let status = 400;
+let restoreClock = () => {};
 
 beforeAll(async () => {
   const url = await vendor.listen();
@@ -46,6 +49,7 @@ beforeAll(async () => {
   account = await world.createAccount(1_050);
 });
 afterAll(async () => {
+  restoreClock();
   log.restore();
   await world.close();
   await vendor.close();
@@ -144,6 +148,7 @@ test('forwards nothing that providers report about the operator, and stores and 
     }
   }
   status = 400;
+  restoreClock = shiftClock(world.getService(Clock), 600_000);
   told.push(await failedVideo());
   vendor.handler = (response) =>
     void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(broken(`${ADVICE} ${OURS.join(' ')}`));

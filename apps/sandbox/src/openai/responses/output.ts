@@ -13,6 +13,7 @@ import type { SandboxResponsesRequest } from './request.ts';
 export type OpenAiOutput = SandboxModelOutput<OpenAiModel>;
 export type SandboxOutputItem = SandboxContentPart & { readonly type: string; readonly id: string };
 
+const POLICY_ERROR = { code: 'cyber_policy', message: 'This request was flagged by the safety system.' };
 /** Sent instead of a summary of actual reasoning. */
 export const SUMMARY = '**Thinking about it**\n\nThe user wants an answer, so there will be one.';
 
@@ -134,6 +135,10 @@ export function createFinishedResponse(
   request: SandboxResponsesRequest,
   fault: Fault | undefined,
 ) {
+  if (fault === 'policy_billed') {
+    const usage = toResponsesUsage(output, fault);
+    return createResponseObject(output, request, { status: 'failed', error: POLICY_ERROR, usage });
+  }
   const long = output.finish === 'length';
   return createResponseObject(output, request, {
     status: getStatus(output),

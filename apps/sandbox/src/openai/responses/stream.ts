@@ -41,11 +41,15 @@ export function toEvents(
     ...createReasoningEvents(output, request),
     ...createSearchEvents(output),
   ]);
+  const response = createFinishedResponse(output, request, fault);
+  const failedEvent = (body: object, sequence: number) =>
+    formatSse({ type: 'response.failed', response: body }, sequence);
+  if (fault === 'policy_billed')
+    return { opening, content: [], closing: failedEvent(response, number.next), malformed: '', error: '' };
   const first = number.next;
   const positions = toItemPositions(output, request);
   const content = createContentFrames(output, request, positions, formatFrames);
   const half = content.slice(0, content.length / 2).reduce((events, { count }) => events + count, first);
-  const response = createFinishedResponse(output, request, fault);
   const unopened = content.length === 0;
   const closing = formatFrames([
     ...(unopened ? positions : positions.slice(-1)).flatMap((position) => [
@@ -55,7 +59,7 @@ export function toEvents(
     { type: `response.${response.status}`, response },
   ]);
   const failed = createResponseObject(output, request, { status: 'failed', error: ERROR });
-  const error = formatSse({ type: 'response.failed', response: failed }, half);
+  const error = failedEvent(failed, half);
   return { opening, content, closing, malformed: 'event: response.output_text.delta\ndata: {"type":"respo\n\n', error };
 }
 

@@ -251,5 +251,6 @@ function toStripeError(error: unknown): Error {
   const message = `Stripe responded with status ${statusCode} (${summary})`;
   if (statusCode === 401) return createCredentialError(message, statusCode).withDetails(details);
   // With 403 the key lacks the permission for some requests. Payments that need no such request are still polled.
-  return new UpstreamError('upstream_error', message, { ...details, isCredentialRejected: statusCode === 403 });
+  const operatorProblem = statusCode === 403 ? ({ reason: 'credential', scope: 'request' } as const) : undefined;
+  return new UpstreamError('upstream_error', message, { ...details, operatorProblem });
 }

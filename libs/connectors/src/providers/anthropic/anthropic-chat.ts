@@ -1,13 +1,6 @@
-import {
-  type AppliedSampling,
-  type ChatCall,
-  type Completion,
-  type CompletionStream,
-  UpstreamError,
-} from '#application';
+import { type AppliedSampling, type ChatCall, type Completion, type CompletionStream } from '#application';
 import { type JsonObject } from '#kernel';
-import { type JsonHttpClient, toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
-import type { Headers } from '../../http/stream-relay.ts';
+import type { JsonHttpClient } from '../../http/json-http-client.ts';
 import { withReasoningLimit } from '../chat/reasoning-limit.ts';
 
 import { AnthropicEventTranslator } from './message-events.ts';
@@ -20,8 +13,6 @@ import { getThinkingLimit } from './thinking.ts';
 export const ANTHROPIC_HEADERS = { 'anthropic-version': '2023-06-01' };
 /** Anthropic requires an output limit. This default is the lowest maximum output of its models in the catalogue. */
 const DEFAULT_MAX_TOKENS = 64_000;
-/** Anthropic's status for an overload; other providers use 503. */
-const OVERLOADED_STATUS = 529;
 
 /** Chat completions through Anthropic's Messages API. */
 export class AnthropicChat {
@@ -45,10 +36,10 @@ export class AnthropicChat {
       parseAnthropicCompletion(text, identity, { withoutReasoning, hasSearched: search !== undefined });
     if (!stream) return parseCompletion(await this.endpoint.post(request, signal));
     if (search === undefined) {
-      const translator = new AnthropicEventTranslator(identity, withoutReasoning);
+      const translator = new AnthropicEventTranslator(identity, withoutReasoning, this.endpoint.classifyError);
       return this.endpoint.stream(request, signal, { translator, parseCompletion });
     }
-    const translator = new AnthropicSearchTranslator(identity, withoutReasoning);
+    const translator = new AnthropicSearchTranslator(identity, withoutReasoning, this.endpoint.classifyError);
     const response = await this.endpoint.stream(request, signal, { translator, parseCompletion });
     return { countInvoicedSearches: () => translator.invoiced, ...response };
   }
@@ -64,22 +55,4 @@ function findChangedSampling(body: JsonObject, request: JsonObject): AppliedSamp
   );
   if (fields.length === 0) return undefined;
   return Object.fromEntries(fields.map((field) => [field, (request[field] as number | undefined) ?? null]));
-}
-
-export function toAnthropicError(status: number, headers: Headers, text: string): UpstreamError {
-  if (status === OVERLOADED_STATUS) {
-    const { retryAfterSeconds } = toUpstreamErrorFromResponse(status, headers, text);
-    return new UpstreamError('upstream_unavailable', 'The provider is overloaded; retry later', {
-      status,
-      retryAfterSeconds,
-    });
-  }
-  const failure = toUpstreamErrorFromResponse(status, headers, text);
-  // Anthropic reports an empty account of the operator as an invalid request.
-  if (status === 400 && /credit balance/i.test(failure.upstreamMessage ?? '')) {
-    return new UpstreamError('upstream_error', 'The provider does not serve this gateway', { status });
-  }
-  // Anthropic has no error code for this case, only this message.
-  if (!/prompt is too long/i.test(failure.upstreamMessage ?? '')) return failure;
-  return failure.withDetails({ upstreamCode: 'context_length_exceeded' });
 }

@@ -1,6 +1,7 @@
 import type { Provider } from '#application';
+import { toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
 import { createCredentialHeader, type ProviderClient, type ProviderConfig } from '../provider.ts';
-import { ANTHROPIC_HEADERS, AnthropicChat, toAnthropicError } from './anthropic-chat.ts';
+import { ANTHROPIC_HEADERS, AnthropicChat } from './anthropic-chat.ts';
 import { messagesFilter } from './field-filter.ts';
 
 /** A provider with Anthropic's Messages API. The base URL does not include `/v1`. */
@@ -9,12 +10,10 @@ export function createAnthropicProvider(
   { keyCheck }: Pick<ProviderConfig, 'keyCheck'> = {},
 ) {
   const headers = { ...ANTHROPIC_HEADERS, ...createCredentialHeader('x-api-key', credential) };
-  const chat = new AnthropicChat(
-    http.createJsonClient('/v1/messages', { headers, fieldFilter: messagesFilter, mapErrorResponse: toAnthropicError }),
-  );
+  const chat = new AnthropicChat(http.createJsonClient('/v1/messages', { headers, fieldFilter: messagesFilter }));
   return {
     chat: (call) => chat.complete(call),
-    checkKey: http.createKeyCheck(keyCheck, { headers, mapErrorResponse: toAnthropicError }),
+    checkKey: http.createKeyCheck(keyCheck, { headers, mapErrorResponse: toUpstreamErrorFromResponse }),
     close: () => http.close(),
   } satisfies Provider;
 }

@@ -4,7 +4,13 @@
  */
 import { type CompletionIdentity, type FailureCode, formatSseEvent, UpstreamError } from '#application';
 import type { Usage } from '#domain';
-import { MESSAGE_RATE_LIMITED, MESSAGE_TIMEOUT } from '../../http/json-http-client.ts';
+import {
+  type ClassifyError,
+  classifyCommonError,
+  MESSAGE_RATE_LIMITED,
+  toErrorReport,
+} from '../../http/error-rules.ts';
+import { MESSAGE_TIMEOUT } from '../../http/json-http-client.ts';
 import { parseLatin1Event, toLatin1Json } from '../../http/latin1.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { EventTranslator } from '../../http/stream-relay.ts';
@@ -72,6 +78,7 @@ export class AnthropicEventTranslator extends EventTranslator {
   constructor(
     { id, model, provider, created }: CompletionIdentity,
     private readonly hidesReasoning = false,
+    private readonly classifyError: ClassifyError = classifyCommonError,
   ) {
     super();
     const chunk = { id, object: 'chat.completion.chunk', created, model, provider };
@@ -132,7 +139,7 @@ export class AnthropicEventTranslator extends EventTranslator {
         this.hasEndMarker = true;
         return '';
       case 'error':
-        throw toStreamError(error);
+        throw this.classifyError(toErrorReport({ error })) ?? toStreamError(error);
       default:
         return ''; // `ping`, and types that Anthropic may add later
     }

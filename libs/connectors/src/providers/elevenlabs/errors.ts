@@ -1,6 +1,6 @@
 /** Error responses of ElevenLabs: https://elevenlabs.io/docs/eleven-api/resources/errors */
 import { UpstreamError } from '#application';
-import { MESSAGE_UNAVAILABLE, toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
+import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 
@@ -10,12 +10,7 @@ export function getRequestId(headers: ResponseHeaders): string | undefined {
   return parseProviderRequestId({ id });
 }
 
-/** ElevenLabs also responds with 401 if the account has no credits left. */
-const QUOTA_EXCEEDED = 'quota_exceeded';
-
 export function toElevenLabsError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
-  if (status === 401 && body.includes(QUOTA_EXCEEDED))
-    return new UpstreamError('upstream_unavailable', MESSAGE_UNAVAILABLE, { status, vendorId: getRequestId(headers) });
   return toUpstreamErrorFromStatus(status, headers, { upstreamMessage: parseErrorMessage(body) }).withDetails({
     vendorId: getRequestId(headers),
   });

@@ -1,6 +1,7 @@
 /** Error responses of fal: https://docs.fal.ai/model-apis/errors */
 import { UpstreamError } from '#application';
-import { createKeyError, MESSAGE_CONTENT_POLICY, MESSAGE_REJECTED } from '../../http/json-http-client.ts';
+import { MESSAGE_CONTENT_POLICY, MESSAGE_REJECTED } from '../../http/error-rules.ts';
+import { createKeyError } from '../../http/json-http-client.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 import { parseRetryAfter } from '../../http/retry-after.ts';
 
@@ -13,8 +14,6 @@ interface FalErrorDetail {
 
 /** Error types that concern the content and not the format of the request. */
 const AGAINST_POLICY: ReadonlySet<unknown> = new Set(['content_policy_violation', 'no_media_generated']);
-/** Errors of the operator's account or balance, which the caller cannot fix. */
-const ACCOUNT_ERROR_STATUSES: ReadonlySet<number> = new Set([402, 403]);
 /** Fields that have the same name in the gateway's API. Others are not reported to the caller. */
 const KNOWN_FIELDS: ReadonlySet<unknown> = new Set(['prompt', 'image_url', 'negative_prompt', 'seed', 'duration']);
 
@@ -25,7 +24,7 @@ export function toFalError(status: number, headers: ResponseHeaders, body: strin
     return new UpstreamError('rate_limited', 'The provider is limiting requests; retry later', details);
   if (status === 408 || status === 504)
     return new UpstreamError('timeout', 'The provider took too long to respond', details);
-  if (ACCOUNT_ERROR_STATUSES.has(status) || status === 503)
+  if (status === 403 || status === 503)
     return new UpstreamError('upstream_unavailable', 'The provider is currently unavailable', details);
   if (status === 400 || status === 422) return toInputError(body, details);
   return new UpstreamError('upstream_error', `The provider responded with status ${status}`, details);

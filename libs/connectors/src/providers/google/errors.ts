@@ -1,6 +1,7 @@
 /** Error responses of the Gemini API: https://ai.google.dev/gemini-api/docs/troubleshooting */
 import { UpstreamError } from '#application';
-import { createKeyError, MESSAGE_REJECTED } from '../../http/json-http-client.ts';
+import { MESSAGE_REJECTED } from '../../http/error-rules.ts';
+import { createKeyError } from '../../http/json-http-client.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 import { parseRetryAfter } from '../../http/retry-after.ts';
 

@@ -1,7 +1,7 @@
 /** Image generation with Gemini, one image per call: https://ai.google.dev/gemini-api/docs/image-generation */
 import { type GeneratedImages, type ImageCall, UpstreamError } from '#application';
 import type { Usage } from '#domain';
-import { MESSAGE_CONTENT_POLICY } from '../../http/json-http-client.ts';
+import { MESSAGE_CONTENT_POLICY } from '../../http/error-rules.ts';
 import { Base64File } from '../../http/json-with-files.ts';
 import { parseProviderRequestId, parseTokenCount } from '../../http/parse-reported.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';

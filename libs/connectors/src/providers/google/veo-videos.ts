@@ -7,7 +7,7 @@ import {
   type VideoProvider,
   type VideoStatus,
 } from '#application';
-import { MESSAGE_CONTENT_POLICY, MESSAGE_REJECTED } from '../../http/json-http-client.ts';
+import { MESSAGE_CONTENT_POLICY, MESSAGE_REJECTED } from '../../http/error-rules.ts';
 import { Base64File } from '../../http/json-with-files.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
 import { toProviderParameters } from '../provider-parameters.ts';

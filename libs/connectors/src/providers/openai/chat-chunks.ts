@@ -5,6 +5,7 @@
  */
 import { type CompletionIdentity, formatSseEvent, UpstreamError } from '#application';
 import type { Usage } from '#domain';
+import { type ClassifyError, classifyCommonError, toErrorReport } from '../../http/error-rules.ts';
 import { toLatin1Json } from '../../http/latin1.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { EventTranslator } from '../../http/stream-relay.ts';
@@ -94,6 +95,7 @@ export class ChatChunkTranslator extends EventTranslator {
   constructor(
     { id, model, provider, created }: CompletionIdentity,
     private readonly hidesReasoning = false,
+    private readonly classifyError: ClassifyError = classifyCommonError,
   ) {
     super();
     this.idJson = `"id":${JSON.stringify(id)}`;
@@ -159,7 +161,8 @@ export class ChatChunkTranslator extends EventTranslator {
     const chunk = parse(json);
     this.upstreamId ??= parseProviderRequestId(chunk);
     const failed = [chunk, ...(chunk.choices ?? [])].find(({ error }) => error);
-    if (failed) throw new UpstreamError('upstream_error', MESSAGE_INTERRUPTED);
+    if (failed)
+      throw this.classifyError(toErrorReport(failed)) ?? new UpstreamError('upstream_error', MESSAGE_INTERRUPTED);
     this.reportedUsage = parseOpenAiUsage(chunk.usage) ?? this.reportedUsage;
     if (!chunk.choices?.length) return ''; // clients read the first choice of every chunk
     const { usage, ...rest } = chunk;

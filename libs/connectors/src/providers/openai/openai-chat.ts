@@ -1,4 +1,6 @@
 import { type ChatCall, type Completion, type CompletionStream, UpstreamError } from '#application';
+import type { Usage } from '#domain';
+import { type ClassifyError, toErrorReport } from '../../http/error-rules.ts';
 import type { JsonHttpClient, StreamFormat } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { extractGeneratedText } from '../chat/partial-text.ts';
@@ -44,25 +46,31 @@ export class OpenAiChat {
   private async requestChat(call: ChatCall): Promise<Completion | CompletionStream> {
     const { stream, withoutReasoning, identity, signal } = call;
     const body = toDialect(call.body, this.dialect);
-    const parseCompletion = (text: string) => parseChatCompletion(text, call);
+    const parseCompletion = (text: string) => parseChatCompletion(text, call, this.completionsClient.classifyError);
     if (!stream) return parseCompletion(await this.completionsClient.post(body, signal));
-    const translator = new ChatChunkTranslator(identity, withoutReasoning);
+    const translator = new ChatChunkTranslator(identity, withoutReasoning, this.completionsClient.classifyError);
     return this.completionsClient.stream(body, signal, { translator, parseCompletion });
   }
 
   private async requestChatAsResponse(call: ChatCall): Promise<Completion | CompletionStream> {
     const { search, stream, identity, signal } = call;
     const request = withSearch(toResponsesRequest(toDialect(call.body, OPENAI_DIALECT)), search);
-    const parseCompletion = (text: string) => toChatCompletion(parseResponsesCompletion(text), identity);
+    const parseCompletion = (text: string) =>
+      toChatCompletion(parseResponsesCompletion(text, this.responsesClient.classifyError), identity);
     if (!stream) return parseCompletion(await this.responsesClient.post(request, signal));
-    return this.streamResponse(call, request, { translator: new ResponsesToChatTranslator(identity), parseCompletion });
+    return this.streamResponse(call, request, {
+      translator: new ResponsesToChatTranslator(identity, this.responsesClient.classifyError),
+      parseCompletion,
+    });
   }
 
   private async requestResponse(call: ChatCall): Promise<Completion | CompletionStream> {
     const request = withSearch(toResponsesDialect(call.body), call.search);
-    const format = { translator: new ResponsesEventTranslator(), parseCompletion: parseResponsesCompletion };
+    const { classifyError } = this.responsesClient;
+    const parseCompletion = (text: string) => parseResponsesCompletion(text, classifyError);
+    const format = { translator: new ResponsesEventTranslator(classifyError), parseCompletion };
     if (call.stream) return this.streamResponse(call, request, format);
-    return parseResponsesCompletion(await this.responsesClient.post(request, call.signal));
+    return parseCompletion(await this.responsesClient.post(request, call.signal));
   }
 
   private async streamResponse(
@@ -76,8 +84,12 @@ export class OpenAiChat {
   }
 }
 
-function parseChatCompletion(text: string, { identity, withoutReasoning }: ChatCall): Completion {
-  const completion = parseCompletionJson(text);
+function parseChatCompletion(
+  text: string,
+  { identity, withoutReasoning }: ChatCall,
+  classifyError: ClassifyError,
+): Completion {
+  const completion = parseCompletionJson(text, classifyError);
   const transformMessage = withoutReasoning ? omitReasoning : normalizeReasoningField;
   return {
     kind: 'complete',
@@ -92,6 +104,11 @@ function parseChatCompletion(text: string, { identity, withoutReasoning }: ChatC
     getDeliveredText: () =>
       completion.choices.map(({ message }) => (message ? getGeneratedText(message) : '')).join('\n'),
   };
+}
+
+/** Returns the usage of a completion that the provider withholds because of its content policy, but invoices. */
+function toInvoicedUsage({ code }: UpstreamError, completion: { readonly usage?: unknown } | null): Usage | undefined {
+  return code === 'content_policy_violation' ? parseOpenAiUsage(completion?.usage) : undefined;
 }
 
 interface Choice {
@@ -109,7 +126,7 @@ interface CompletionJson {
   readonly usage?: unknown;
 }
 
-function parseCompletionJson(text: string): CompletionJson {
+function parseCompletionJson(text: string, classifyError: ClassifyError): CompletionJson {
   let completion: Partial<CompletionJson> | null = null;
   try {
     completion = JSON.parse(text);
@@ -120,10 +137,12 @@ function parseCompletionJson(text: string): CompletionJson {
     // Without any text nothing was generated, so the call can be retried.
     const delivered =
       choices.map((choice) => getGeneratedText((choice as Choice | null)?.message ?? {})).join('') || undefined;
-    throw new UpstreamError('upstream_error', MESSAGE_INTERRUPTED, {
-      status: 200,
+    const failure =
+      classifyError(toErrorReport(failed)) ?? new UpstreamError('upstream_error', MESSAGE_INTERRUPTED, { status: 200 });
+    throw failure.withDetails({
       deliveredText: delivered,
       vendorId: parseProviderRequestId(completion),
+      usage: toInvoicedUsage(failure, completion),
     });
   }
   if (choices.length === 0 || !choices.every(isChoice)) {

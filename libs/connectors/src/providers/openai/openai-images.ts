@@ -2,20 +2,11 @@
 import { FormData } from 'undici';
 import { type GeneratedFile, type GeneratedImages, type ImageCall, UpstreamError } from '#application';
 import type { Usage } from '#domain';
-import { MESSAGE_CONTENT_POLICY, toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
+import { toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
 import { parseProviderRequestId, parseTokenCount } from '../../http/parse-reported.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
-import type { ProviderHttpResponse, ResponseHeaders } from '../../http/provider-request.ts';
+import type { ProviderHttpResponse } from '../../http/provider-request.ts';
 import { toProviderParameters } from '../provider-parameters.ts';
-
-/** The prompt or the generated image violates the provider's content policy. */
-const AGAINST_POLICY: ReadonlySet<unknown> = new Set(['moderation_blocked', 'content_policy_violation']);
-/** Errors of the operator's account, which the caller cannot fix. */
-const ACCOUNT_ERROR_CODES: ReadonlySet<unknown> = new Set([
-  'insufficient_quota',
-  'billing_hard_limit_reached',
-  'billing_not_active',
-]);
 
 /** OpenAI calls any generation from an input image an edit. */
 export class OpenAiImages {
@@ -33,7 +24,7 @@ export class OpenAiImages {
       headers: this.headers,
       body: bringsImage ? toFormData(params, call) : params,
       signal,
-      mapErrorResponse: toImageError,
+      mapErrorResponse: toUpstreamErrorFromResponse,
     });
     return toGeneratedImages(await response.json(), response);
   }
@@ -93,25 +84,4 @@ function parseUsage(reported: unknown): Usage | undefined {
   const imageInput = Math.min(parseTokenCount(input_tokens_details?.image_tokens) ?? 0, input);
   const texts = Math.min(parseTokenCount(output_tokens_details?.text_tokens) ?? 0, output);
   return { input: input - imageInput, imageInput, output: texts, imageOutput: output - texts };
-}
-
-function toImageError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
-  const failure = toUpstreamErrorFromResponse(status, headers, body);
-  const code = parseErrorCode(body);
-  if (failure.isCredentialRejected) return failure;
-  if (ACCOUNT_ERROR_CODES.has(code) || status === 403)
-    return new UpstreamError('upstream_unavailable', 'The provider is currently unavailable', { status });
-  if (!AGAINST_POLICY.has(code)) return failure;
-  return new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, {
-    status,
-    upstreamMessage: failure.upstreamMessage,
-  });
-}
-
-function parseErrorCode(body: string): unknown {
-  try {
-    return JSON.parse(body).error.code;
-  } catch {
-    return undefined;
-  }
 }

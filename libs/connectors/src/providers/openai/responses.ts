@@ -6,7 +6,12 @@
 import { type Completion, formatSseEvent, type SearchStatus, UpstreamError } from '#application';
 import type { Usage } from '#domain';
 import { type JsonObject } from '#kernel';
-import { MESSAGE_RATE_LIMITED } from '../../http/json-http-client.ts';
+import {
+  type ClassifyError,
+  classifyCommonError,
+  MESSAGE_RATE_LIMITED,
+  toErrorReport,
+} from '../../http/error-rules.ts';
 import { parseLatin1Event, toLatin1Json } from '../../http/latin1.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { EventTranslator } from '../../http/stream-relay.ts';
@@ -31,6 +36,10 @@ export class ResponsesEventTranslator extends EventTranslator {
   private readonly generated: string[] = [];
   private bytes = 0;
   private readonly invoicedSearches = new Set<unknown>();
+
+  constructor(private readonly classifyError: ClassifyError = classifyCommonError) {
+    super();
+  }
 
   usage(): Usage | undefined {
     return this.reportedUsage;
@@ -94,10 +103,12 @@ export class ResponsesEventTranslator extends EventTranslator {
     return formatJsonEvent({ type, response: { object: 'response', output, incomplete_details } });
   }
 
-  private parseFailure(failed: JsonObject): UpstreamError {
-    const response = (failed.response ?? {}) as JsonObject;
-    this.reportedUsage = parseResponsesUsage(response.usage);
-    return toResponseError(failed.type === 'error' ? (failed.error ?? failed) : response.error);
+  private parseFailure({ type, response, ...event }: JsonObject): UpstreamError {
+    const failed = (response ?? {}) as JsonObject;
+    this.reportedUsage = parseResponsesUsage(failed.usage);
+    // An `error` event has the fields of the error itself: https://platform.openai.com/docs/api-reference/responses-streaming
+    const holder = type === 'error' ? { error: event.error ?? event } : failed;
+    return toResponseError(holder, this.classifyError);
   }
 }
 
@@ -107,12 +118,19 @@ export function formatJsonEvent(data: unknown): string {
 }
 
 /** @throws UpstreamError if `text` is not a response or reports a failure */
-export function parseResponsesCompletion(text: string): Completion {
+export function parseResponsesCompletion(text: string, classifyError = classifyCommonError): Completion {
   const response = parseResponse(text);
   const output = response.output as readonly JsonObject[];
   if (response.status === 'failed') {
     const delivered = output.length > 0 ? extractText(output) : undefined;
-    throw toResponseError(response.error, { deliveredText: delivered, vendorId: parseProviderRequestId(response) });
+    const failure = toResponseError(response, classifyError);
+    // What the provider counted is invoiced, but only the caller of a rejected request owes it.
+    const isRejected = failure.code === 'content_policy_violation';
+    throw failure.withDetails({
+      deliveredText: delivered,
+      vendorId: parseProviderRequestId(response),
+      ...(isRejected ? { usage: parseResponsesUsage(response.usage) } : {}),
+    });
   }
   return {
     kind: 'complete',
@@ -158,11 +176,13 @@ function parseResponse(text: string): JsonObject {
   throw new UpstreamError('upstream_error', 'The provider sent an invalid response object', details);
 }
 
-/** @param details the text and the id of a non-streaming response */
-function toResponseError(error: unknown, details?: Pick<UpstreamError, 'deliveredText' | 'vendorId'>): UpstreamError {
-  const { code } = (error ?? {}) as JsonObject;
-  if (code === 'rate_limit_exceeded') return new UpstreamError('rate_limited', MESSAGE_RATE_LIMITED, details);
-  return new UpstreamError('upstream_error', MESSAGE_INTERRUPTED, details);
+/** @param failed a response or an event with `error` */
+function toResponseError(failed: JsonObject, classifyError: ClassifyError): UpstreamError {
+  const report = toErrorReport(failed);
+  const failure = classifyError(report);
+  if (failure) return failure;
+  if (report.code === 'rate_limit_exceeded') return new UpstreamError('rate_limited', MESSAGE_RATE_LIMITED);
+  return new UpstreamError('upstream_error', MESSAGE_INTERRUPTED);
 }
 
 /** Converts a usage with the field names of the Responses API. */

@@ -1,0 +1,83 @@
+/** What the error responses of a provider mean, as data: `errors` of a provider in `providers.json`. */
+import {
+  createDataFileError,
+  enumRule,
+  objectRule,
+  optionalRule,
+  patternRule,
+  predicateRule,
+  text,
+  type ValidationRule,
+  withParent,
+} from './validation-rules.ts';
+
+/** Problems of the operator at an external system. Customers neither cause them nor can they fix them. */
+export const OPERATOR_PROBLEMS = [
+  /** The credential is not accepted. */
+  'credential',
+  /** The account has no balance or credit, or its bill is unpaid. */
+  'balance',
+  /** The account has reached a spending or usage limit. */
+  'limit',
+  /** The account is blocked, or may not be used from here. */
+  'blocked',
+  /** The account may not use the model. */
+  'permission',
+  /** The rate limit of the account is lower than the one request, so waiting does not help. */
+  'request_too_large',
+  /** The provider no longer has the model. */
+  'model_removed',
+] as const;
+export type OperatorProblemReason = (typeof OPERATOR_PROBLEMS)[number];
+
+/** Meanings that do not concern the operator. */
+const OTHER_MEANINGS = ['policy', 'rate_limit', 'overloaded', 'too_long', 'invalid_request'] as const;
+
+/** What a problem of the operator concerns: all calls of the provider, those of one model, or only the failed call. */
+export const PROBLEM_SCOPES = ['service', 'endpoint', 'request'] as const;
+export type OperatorProblemScope = (typeof PROBLEM_SCOPES)[number];
+
+/** Matches error responses in which all given fields are equal. The first rule that matches applies. */
+export interface ErrorRuleFile {
+  /** HTTP status or, within a stream, a numeric code. */
+  readonly status?: number;
+  readonly type?: string;
+  readonly code?: string;
+  /**
+   * The complete message; `*` stands for any text. A rule should not begin with `*` if the provider's messages may quote
+   * the request: a customer could then write the message.
+   */
+  readonly message?: string;
+  /** Path of a field of the error that must be present, such as `metadata.flagged_input`. */
+  readonly field?: string;
+  readonly means: OperatorProblemReason | (typeof OTHER_MEANINGS)[number];
+  /** Overrides the usual scope of a problem of the operator. */
+  readonly scope?: OperatorProblemScope;
+}
+
+const CONDITIONS = ['status', 'type', 'code', 'message', 'field'] as const;
+
+const fields = objectRule({
+  status: optionalRule(
+    predicateRule('a status from 300 to 599', (it) => Number.isInteger(it) && Number(it) >= 300 && Number(it) < 600),
+  ),
+  type: optionalRule(text),
+  code: optionalRule(text),
+  message: optionalRule(text),
+  field: optionalRule(patternRule('a path, such as "metadata.flagged_input"', /^\w+(\.\w+){0,3}$/)),
+  means: enumRule([...OPERATOR_PROBLEMS, ...OTHER_MEANINGS]),
+  scope: optionalRule(enumRule(PROBLEM_SCOPES)),
+});
+
+export const errorRule: ValidationRule = (value, location) => {
+  fields(value, location);
+  const { means, scope, ...rule } = value as ErrorRuleFile;
+  if (!CONDITIONS.some((condition) => condition in rule))
+    throw createDataFileError(location, `needs at least one of ${CONDITIONS.join(', ')}`);
+  if (scope !== undefined && !isOperatorProblem(means))
+    throw createDataFileError(withParent(location, 'scope'), `does not apply to ${means}`);
+};
+
+export function isOperatorProblem(means: ErrorRuleFile['means']): means is OperatorProblemReason {
+  return (OPERATOR_PROBLEMS as readonly string[]).includes(means);
+}
