@@ -105,7 +105,8 @@ describe('a chat with web search', () => {
     });
     const chunks = [];
     for await (const chunk of stream) chunks.push(chunk);
-    expect(chunks[0]?.choices[0]?.delta).toMatchObject({ annotations: expect.arrayContaining([expect.anything()]) });
+    expect(chunks[0]?.choices[0]?.delta).toMatchObject({ role: 'assistant' });
+    expect(chunks[1]?.choices[0]?.delta).toMatchObject({ annotations: expect.arrayContaining([expect.anything()]) });
     expect(new Set(chunks.map(({ model }) => model))).toEqual(new Set([MODEL]));
     expect(new Set(chunks.map(({ id }) => id)).size).toBe(1);
     expect(chunks.filter(({ choices }) => choices[0]?.delta.role)).toHaveLength(1);

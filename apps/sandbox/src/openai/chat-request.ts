@@ -20,6 +20,7 @@ export interface SandboxChatRequest extends ProtocolRequest<OpenAiModel> {
   readonly obfuscate: boolean;
   /** The field of the response that contains the model's reasoning; undefined if the response has no such field. */
   readonly reasoningField: OpenAiProvider['reasoningField'];
+  readonly responseFields: OpenAiProvider['responseFields'];
   /** Number of alternatives that are listed for each token; undefined without log probabilities. */
   readonly logprobs: number | undefined;
 }
@@ -61,6 +62,7 @@ export function readChatRequest(text: string, provider: OpenAiProvider): Sandbox
     includeUsage: options?.include_usage === true,
     reasoningField:
       (body.reasoning as SandboxContentPart | null | undefined)?.exclude === true ? undefined : provider.reasoningField,
+    responseFields: provider.responseFields,
     obfuscate: options?.include_obfuscation !== false,
     logprobs: body.logprobs === true ? Number(body.top_logprobs ?? 0) : undefined,
     n: (body.n as number | null | undefined) ?? 1,

@@ -3,7 +3,7 @@
 import type { Fault } from '../provider/directive.ts';
 import type { SandboxModelOutput } from '../provider/model-output.ts';
 import type { SandboxChatRequest } from './chat-request.ts';
-import { getCallId, getCompletionId, getFinishReason } from './identity.ts';
+import { createGroqFields, getCallId, getCompletionId, getFinishReason, ROUTED_PROVIDER } from './identity.ts';
 import { toChatLogprobs } from './logprobs.ts';
 import type { OpenAiModel } from './models.ts';
 import { toReasoningFields } from './reasoning.ts';
@@ -11,7 +11,7 @@ import { toUsage } from './usage.ts';
 
 export function createCompletion(
   output: SandboxModelOutput<OpenAiModel>,
-  { reasoningField, logprobs: top }: SandboxChatRequest,
+  { reasoningField, responseFields, logprobs: top }: SandboxChatRequest,
   fault: Fault | undefined,
 ) {
   const { created, model, n } = output;
@@ -25,6 +25,7 @@ export function createCompletion(
   };
   return {
     id: getCompletionId(output),
+    ...(responseFields === 'provider' ? { provider: ROUTED_PROVIDER } : {}),
     object: 'chat.completion',
     created,
     model: model.snapshot,
@@ -32,6 +33,7 @@ export function createCompletion(
     ...(fault === 'no_usage' ? {} : { usage: toUsage(output, fault) }),
     service_tier: 'default',
     system_fingerprint: model.fingerprint,
+    ...(responseFields === 'x_groq' ? { x_groq: createGroqFields(output) } : {}),
   };
 }
 

@@ -26,3 +26,11 @@ export function getCallId({ serial }: SandboxModelOutput, choice: number, call: 
 export function getFinishReason({ finish }: SandboxModelOutput): string {
   return { end: 'stop', length: 'length', tool: 'tool_calls' }[finish];
 }
+
+/** The provider that the simulated router names in its responses. */
+export const ROUTED_PROVIDER = 'Sandbox';
+
+/** Returns the field `x_groq` without the fields that differ between chunks. */
+export function createGroqFields(output: SandboxModelOutput) {
+  return { id: getRequestId(output) };
+}

@@ -17,6 +17,11 @@ export interface OpenAiProvider {
   readonly unsupportedParameters: ReadonlySet<string>;
   /** The field that contains the model's reasoning; undefined if the provider returns none. */
   readonly reasoningField: 'reasoning' | 'reasoning_content' | undefined;
+  /**
+   * The fields that the provider adds to OpenAI's: a router names the provider that it has called, and Groq has `x_groq`.
+   * Undefined for none.
+   */
+  readonly responseFields: 'provider' | 'x_groq' | undefined;
 }
 
 const OPEN_WEIGHT_PARAMETERS = ['top_k', 'min_p', 'repetition_penalty'];
@@ -32,8 +37,13 @@ export const PROVIDERS: readonly OpenAiProvider[] = [
     extraParameters: OPENROUTER_PARAMETERS,
     unsupportedParameters: NEWER_PARAMETERS,
     reasoningField: 'reasoning',
+    responseFields: 'provider',
   }),
-  createProvider('groq', GROQ, { extraParameters: OPEN_WEIGHT_PARAMETERS, reasoningField: 'reasoning' }),
+  createProvider('groq', GROQ, {
+    extraParameters: OPEN_WEIGHT_PARAMETERS,
+    reasoningField: 'reasoning',
+    responseFields: 'x_groq',
+  }),
   createProvider('deepinfra', DEEPINFRA, {
     extraParameters: OPEN_WEIGHT_PARAMETERS,
     unsupportedParameters: NEWER_PARAMETERS,
@@ -54,12 +64,13 @@ interface ProviderOptions {
   readonly extraParameters?: readonly string[];
   readonly unsupportedParameters?: readonly string[];
   readonly reasoningField?: OpenAiProvider['reasoningField'];
+  readonly responseFields?: OpenAiProvider['responseFields'];
 }
 
 function createProvider(
   name: string,
   offers: Offers,
-  { extraParameters = [], unsupportedParameters = [], reasoningField }: ProviderOptions = {},
+  { extraParameters = [], unsupportedParameters = [], reasoningField, responseFields }: ProviderOptions = {},
 ): OpenAiProvider {
   return {
     name,
@@ -67,6 +78,7 @@ function createProvider(
     extraParameters: new Set(extraParameters),
     unsupportedParameters: new Set(unsupportedParameters),
     reasoningField,
+    responseFields,
   };
 }
 

@@ -4,7 +4,7 @@ import type { StreamParts } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
 import type { SandboxModelOutput } from '../provider/model-output.ts';
 import type { SandboxChatRequest } from './chat-request.ts';
-import { getCallId, getCompletionId, getFinishReason } from './identity.ts';
+import { createGroqFields, getCallId, getCompletionId, getFinishReason, ROUTED_PROVIDER } from './identity.ts';
 import { toChatLogprobs } from './logprobs.ts';
 import type { OpenAiModel } from './models.ts';
 import { toReasoningFields } from './reasoning.ts';
@@ -14,22 +14,26 @@ import { toUsage } from './usage.ts';
 const PADDING = 'hG7uQ2vXk9TzLw4R';
 const DONE = 'data: [DONE]\n\n';
 const ERROR = { message: 'The server had an error while processing your request.', type: 'server_error' };
+/** Why Groq stopped a stream early. */
+const GROQ_ERROR = 'over_capacity';
 
 export function toEvents(
   output: SandboxModelOutput<OpenAiModel>,
-  { includeUsage, obfuscate, reasoningField, logprobs }: SandboxChatRequest,
+  { includeUsage, obfuscate, reasoningField, responseFields, logprobs }: SandboxChatRequest,
   fault: Fault | undefined,
 ): StreamParts {
   const { created, model, n, chunks, tool } = output;
   const withUsage = includeUsage && fault !== 'no_usage';
   const head =
-    `data: {"id":"${getCompletionId(output)}","object":"chat.completion.chunk","created":${created},` +
+    `data: {"id":"${getCompletionId(output)}",${responseFields === 'provider' ? `"provider":"${ROUTED_PROVIDER}",` : ''}` +
+    `"object":"chat.completion.chunk","created":${created},` +
     `"model":"${model.snapshot}","service_tier":"default",` +
     `"system_fingerprint":${JSON.stringify(model.fingerprint)},"choices":[`;
-  const formatChunk = (choices: string, padding = 0, usage = 'null') =>
+  const formatChunk = (choices: string, padding = 0, usage = 'null', fields = '') =>
     head +
     choices +
     (withUsage ? `],"usage":${usage}` : ']') +
+    fields +
     (obfuscate ? `,"obfuscation":"${PADDING.slice(padding % PADDING.length)}"}\n\n` : '}\n\n');
   const formatChoice = (index: number, delta: string, reason = 'null', probable = 'null') =>
     `{"index":${index},"delta":${delta},"logprobs":${probable},"finish_reason":${reason}}`;
@@ -38,12 +42,19 @@ export function toEvents(
   const formatDelta = (json: string, call: number) =>
     tool === undefined ? `{"content":${json}}` : `{"tool_calls":[{"index":${call},"function":{"arguments":${json}}}]}`;
 
+  const formatGroqFields = (fields: object) =>
+    responseFields === 'x_groq' ? `,"x_groq":${JSON.stringify({ ...createGroqFields(output), ...fields })}` : '';
+  const formatEnd = (index: number, reason: string, fields: object) =>
+    formatChunk(formatChoice(index, '{}', `"${reason}"`), 0, 'null', formatGroqFields(fields));
+
   const indexes = Array.from({ length: n }, (_, index) => index);
   const reasoning = toReasoningFields(output, reasoningField);
   const thinking = Object.keys(reasoning).length === 0 ? [] : [JSON.stringify(reasoning)];
   const opening = indexes
     .flatMap((index) =>
-      [createFirstDelta(output, index), ...thinking].map((deltaJson) => formatChunk(formatChoice(index, deltaJson))),
+      [createFirstDelta(output, index), ...thinking].map((deltaJson, at) =>
+        formatChunk(formatChoice(index, deltaJson), 0, 'null', at === 0 ? formatGroqFields({}) : ''),
+      ),
     )
     .join('');
   const createFrames = (call: number) =>
@@ -64,11 +75,18 @@ export function toEvents(
     opening,
     content: calls.length > 1 ? calls.flatMap(createFrames) : createFrames(0),
     closing:
-      indexes.map((index) => formatChunk(formatChoice(index, '{}', `"${getFinishReason(output)}"`))).join('') +
+      indexes
+        .map((index) =>
+          formatEnd(index, getFinishReason(output), fault === 'no_usage' ? {} : { usage: toUsage(output, fault) }),
+        )
+        .join('') +
       (withUsage ? formatChunk('', 0, JSON.stringify(toUsage(output, fault))) : '') +
       DONE,
     malformed: `${opening.slice(0, opening.indexOf('"choices"'))}\n\n`,
-    error: `data: ${JSON.stringify({ error: { ...ERROR, param: null, code: null } })}\n\n`,
+    error:
+      responseFields === 'x_groq'
+        ? formatEnd(0, 'stop', { error: GROQ_ERROR }) + DONE
+        : `data: ${JSON.stringify({ error: { ...ERROR, param: null, code: null } })}\n\n`,
   };
 }
 

@@ -47,6 +47,12 @@ export function parseSseEvents(events: Uint8Array): readonly string[] {
   return payloads;
 }
 
+/** Splits complete events after the first one. */
+export function splitFirstEvent(events: Uint8Array): readonly [first: Uint8Array, rest: Uint8Array] {
+  const end = Buffer.from(events.buffer, events.byteOffset, events.byteLength).indexOf(EVENT_END) + EVENT_END.length;
+  return [events.subarray(0, end), events.subarray(end)];
+}
+
 /** Parses the data of an event. @throws UpstreamError if it is not JSON */
 export function parseEventJson(data: string): JsonObject {
   try {

@@ -38,3 +38,9 @@ export function respondWithJson(body: unknown, status = 200): StubHandler {
   const content = typeof body === 'string' ? body : JSON.stringify(body);
   return (response) => void response.writeHead(status, { 'content-type': 'application/json' }).end(content);
 }
+
+/** Responds with a stream of JSON events. */
+export function respondWithEvents(events: readonly object[]): StubHandler {
+  const content = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
+  return (response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(content);
+}

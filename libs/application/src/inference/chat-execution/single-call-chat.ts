@@ -26,7 +26,7 @@ import {
 } from '../chat/completion-writer.ts';
 import { countInputTokens } from '../chat/count-tokens.ts';
 import type { InferenceServices } from '../chat/inference-services.ts';
-import { createCitationEvent, withCitations } from '../search/results.ts';
+import { insertCitations, withCitations } from '../search/results.ts';
 import type { OutputLengthStats } from './output-length-stats.ts';
 import { type ChatOrder } from './quote-chat.ts';
 import { StreamCollector } from './stream-collector.ts';
@@ -190,10 +190,12 @@ export class SingleCallChat implements ChatExecutor {
     const { response } = served;
     const { meter } = this;
     let failure: UpstreamError | undefined;
+    const identity = createCompletionIdentity(this.order, purchase.hold)(served.endpoint);
+    const write = insertCitations((events) => client.write(events), identity, this.order.searchResults);
     const sink: SseEventSink = (events, search) =>
-      search === undefined ? client.write(events) : client.writeSearch?.(search);
+      search === undefined ? write(events) : client.writeSearch?.(search);
     try {
-      await this.sendSearches(served, client);
+      await this.sendSearches(client);
       await response.pipeTo(meter ? meter.wrapSink(sink) : sink);
     } catch (error) {
       failure = toUpstreamError(error);
@@ -295,16 +297,12 @@ export class SingleCallChat implements ChatExecutor {
     this.recordLength?.({ tokens, isTruncated: false });
   }
 
-  /** Sends the states and sources of a search that was made before the call. */
-  private async sendSearches({ endpoint }: EndpointResponse<CompletionStream>, client: CompletionSink): Promise<void> {
-    const { order, purchase } = this;
-    const { searchResults = [], searches = [] } = order;
-    for (const search of searches) {
+  /** Sends the states of a search that was made before the call. */
+  private async sendSearches(client: CompletionSink): Promise<void> {
+    for (const search of this.order.searches ?? []) {
       await client.writeSearch?.({ ...search, state: 'searching' });
       await client.writeSearch?.(search);
     }
-    if (searchResults.length > 0)
-      await client.write(createCitationEvent(createCompletionIdentity(order, purchase.hold)(endpoint), searchResults));
   }
 
   private billSearches(completion: Completion | CompletionStream, invoiced = 0): void {

@@ -2,8 +2,9 @@
 
 import type { CompletionIdentity } from '../../providers/provider.ts';
 import { MAX_RESULT_CHARACTERS, type SearchResult } from '../../providers/web-search.ts';
+import { splitFirstEvent } from '../../wire/sse.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
-import { createChunkEvent } from '../chat/completion-writer.ts';
+import { type CompletionSink, createChunkEvent } from '../chat/completion-writer.ts';
 import type { PreSearchPlan, SearchTerms } from './search-plan.ts';
 
 /** Assumed maximum of the tokens in the title and URL of a result. */
@@ -55,6 +56,25 @@ export function toCitations(results: readonly SearchResult[]): readonly object[]
 /** Creates the SSE event with the sources of a streamed completion. */
 export function createCitationEvent(identity: CompletionIdentity, results: readonly SearchResult[]): Uint8Array {
   return createChunkEvent(identity, { delta: { annotations: toCitations(results) } });
+}
+
+/**
+ * Inserts the sources of a search before the call into a streamed completion: after its first event, because clients
+ * expect the role in the first one.
+ */
+export function insertCitations(
+  write: CompletionSink['write'],
+  identity: CompletionIdentity,
+  results: readonly SearchResult[] = [],
+): CompletionSink['write'] {
+  let pending = results.length > 0 ? createCitationEvent(identity, results) : undefined;
+  return (events) => {
+    if (!pending) return write(events);
+    const [first, rest] = splitFirstEvent(events);
+    const cited = Buffer.concat([first, pending, rest]);
+    pending = undefined;
+    return write(cited);
+  };
 }
 
 /** Sets the sources as the annotations of every choice of a non-streaming completion. */

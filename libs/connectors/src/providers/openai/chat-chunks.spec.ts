@@ -75,6 +75,77 @@ test.each([
   },
 );
 
+/** Returns the chunks that a client gets, and the translator after them. */
+function translateChunks(chunks: readonly object[]) {
+  const translator = new ChatChunkTranslator(identity);
+  let out = '';
+  for (const chunk of chunks)
+    translator.accept(Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`), (events) => {
+      out += Buffer.from(events);
+    });
+  return { translator, lines: out.split('\n\n').filter((event) => event !== '') };
+}
+
+describe('the field x_groq', () => {
+  const toChunk = (delta: object, more: object) => ({
+    ...{ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'theirs', system_fingerprint: null },
+    ...{ choices: [{ index: 0, delta, finish_reason: null }], ...more },
+  });
+  const usage = { prompt_tokens: 7, completion_tokens: 3 };
+  const first = toChunk({ role: 'assistant', content: 'Yes' }, { x_groq: { id: 'req_1' } });
+
+  test('is not forwarded, wherever it is', () => {
+    const { lines } = translateChunks([
+      first,
+      toChunk({ content: 'a "x_groq": b' }, {}),
+      toChunk({}, { x_groq: { debug: { input_token_ids: [1] } } }),
+      { x_groq: { id: 'req_1' }, ...toChunk({}, {}) },
+    ]);
+    const chunks = lines.map((line) => JSON.parse(line.slice(6)));
+    expect(chunks).toHaveLength(4);
+    for (const chunk of chunks) {
+      expect(chunk).toMatchObject({ ...identity, object: 'chat.completion.chunk' });
+      expect(Object.keys(chunk)).not.toContain('x_groq');
+      expect(Object.keys(chunk)).not.toContain('system_fingerprint');
+    }
+    expect(chunks[1].choices[0].delta).toEqual({ content: 'a "x_groq": b' });
+  });
+
+  test.each([
+    ['counts if no other usage is reported', [], { input: 7, output: 3 }],
+    [
+      'does not replace a later usage',
+      [{ choices: [], usage: { ...usage, prompt_tokens: 9 } }],
+      { input: 9, output: 3 },
+    ],
+  ])('has a usage that %s', (_, later, expected) => {
+    const { translator } = translateChunks([first, toChunk({}, { x_groq: { id: 'req_1', usage } }), ...later]);
+    expect(translator.usage()).toMatchObject(expected);
+  });
+
+  test('has an error that fails the stream', () => {
+    const last = toChunk({}, { x_groq: { id: 'req_1', error: 'over_capacity' } });
+    expect(() => translateChunks([first, last])).toThrow(
+      new UpstreamError('upstream_error', 'The provider ended the response early'),
+    );
+    expect(() => translateChunks([last])).toThrow('The provider ended the response early');
+  });
+});
+
+test.each([
+  ['first', (rest: object) => ({ provider: 'Theirs', id: 'up-1', model: 'theirs', created: 1, ...rest })],
+  ['last', (rest: object) => ({ id: 'up-1', model: 'theirs', created: 1, ...rest, provider: 'Their "own"' })],
+])('the provider that a router names %s in a chunk is replaced by the provider of the call', (_, addHead) => {
+  const toChoices = (content: string) => ({ choices: [{ index: 0, delta: { content } }] });
+  const { lines } = translateChunks(['a', '"provider":"x"', 'b'].map((content) => addHead(toChoices(content))));
+  expect(lines).toHaveLength(3);
+  for (const line of lines) {
+    expect(line.match(/[^\\]"provider":/g)).toHaveLength(1);
+    expect(JSON.parse(line.slice(6))).toMatchObject(identity);
+  }
+  expect(JSON.parse(lines[1]?.slice(6) as string)).toMatchObject(toChoices('"provider":"x"'));
+});
+
 test.each([
   ['next to the choices', { error: { code: 502, message: 'Provider down' }, choices: [] }],
   ['in a choice', { choices: [{ index: 0, delta: {}, finish_reason: 'error', error: { message: 'Provider down' } }] }],

@@ -1,7 +1,7 @@
 /**
  * Relays OpenAI's server-sent events with the identity of the call, and collects their usage and text. Only the first
- * chunk, and chunks with usage, an error or hidden reasoning, are parsed before they are forwarded. The id, the model
- * and the time are replaced in the text of a chunk.
+ * chunk, and chunks with usage, an error, fields of Groq or hidden reasoning, are parsed before they are forwarded. The
+ * id, the model, the provider and the time are replaced in the text of a chunk.
  */
 import { type CompletionIdentity, formatSseEvent, UpstreamError } from '#application';
 import type { Usage } from '#domain';
@@ -33,15 +33,32 @@ const REASONING_CONTENT = '"reasoning_content":';
 const REASONING_NAME = '"reasoning":';
 const ID = /"id":\s*"(?:[^"\\]|\\.)*"/;
 const MODEL = /"model":\s*"(?:[^"\\]|\\.)*"/;
+/** A router names the provider that it has called. The name is removed before the gateway's own is inserted. */
+const PROVIDER = /"provider":\s*"(?:[^"\\]|\\.)*"\s*,\s*|,\s*"provider":\s*"(?:[^"\\]|\\.)*"/;
 /** Some providers increase this time while they generate. */
 const CREATED = /"created":\s*[^\s,}]+/;
+/** The field of a chunk or a completion that only Groq has. */
+const GROQ_FIELD = '"x_groq"';
 
 /** OpenAI reports an error next to the choices. A router reports it in the choice that failed. */
 export interface ErrorHolder {
   readonly error?: unknown;
 }
 
-interface Chunk extends ErrorHolder {
+/**
+ * What Groq adds to the first and the last chunk: https://console.groq.com/docs/api-reference#chat-create. The error says
+ * why the stream was stopped early, although the finish reason may be `stop`.
+ */
+interface GroqFields extends ErrorHolder {
+  readonly usage?: unknown;
+}
+
+/** The fields of Groq in a chunk or a completion, which clients do not get. */
+export interface GroqFieldsHolder {
+  readonly x_groq?: GroqFields | null;
+}
+
+interface Chunk extends ErrorHolder, GroqFieldsHolder {
   readonly choices?: readonly Choice[];
   readonly usage?: unknown;
 }
@@ -73,6 +90,9 @@ interface ChunkPrefix {
   readonly replacements: Replacements;
 }
 
+/** For a chunk that already has the identity of the call. */
+const UNCHANGED: ChunkPrefix = { upstreamPrefix: '', gatewayPrefix: '', replacements: [] };
+
 export class ChatChunkTranslator extends EventTranslator {
   private readonly idJson: string;
   private readonly modelJson: string;
@@ -82,6 +102,9 @@ export class ChatChunkTranslator extends EventTranslator {
   /** Fits chunks that start like the first one. Nearly all do. Then only the rest of the chunk is searched. */
   private firstChunkPrefix: ChunkPrefix | undefined;
   private reportedUsage: Usage | undefined;
+  /** The usage among the fields of Groq. */
+  private groqUsage: Usage | undefined;
+  private hasGroqFields = false;
   private upstreamId: string | undefined;
   private buffered: string[] = [];
   private bufferedSize = 0;
@@ -93,18 +116,19 @@ export class ChatChunkTranslator extends EventTranslator {
 
   /** @param hidesReasoning whether the model's reasoning is left out */
   constructor(
-    { id, model, provider, created }: CompletionIdentity,
+    private readonly identity: CompletionIdentity,
     private readonly hidesReasoning = false,
     private readonly classifyError: ClassifyError = classifyCommonError,
   ) {
     super();
+    const { id, model, provider, created } = identity;
     this.idJson = `"id":${JSON.stringify(id)}`;
     this.modelJson = `"model":${JSON.stringify(model)},"provider":${JSON.stringify(provider)}`;
     this.createdJson = `"created":${created}`;
   }
 
   usage(): Usage | undefined {
-    return this.reportedUsage;
+    return this.reportedUsage ?? this.groqUsage;
   }
 
   vendorId(): string | undefined {
@@ -132,7 +156,8 @@ export class ChatChunkTranslator extends EventTranslator {
     const prefix = this.findPrefix(json);
     if (prefix === undefined) return this.handleFirstChunk(json);
     const rest = json.slice(prefix.upstreamPrefix.length);
-    if (ERROR.test(rest) || USAGE.test(rest)) return this.handleChunk(json);
+    if (ERROR.test(rest) || USAGE.test(rest) || (this.hasGroqFields && rest.includes(GROQ_FIELD)))
+      return this.handleChunk(json);
     this.buffer(json);
     return this.formatChunk(rest, prefix);
   }
@@ -144,11 +169,13 @@ export class ChatChunkTranslator extends EventTranslator {
       name === undefined ? [] : [[name, replacements[i] as string] as const],
     );
     const nulls = (json.match(NULLS) ?? []).map((field) => [field, ''] as const);
-    const all: Replacements = [...renamed, [CREATED, this.createdJson], ...nulls];
+    const removed = PROVIDER.test(json) ? [[PROVIDER, ''] as const] : [];
+    const all: Replacements = [...removed, ...renamed, [CREATED, this.createdJson], ...nulls];
     const upstreamPrefix = json.slice(0, Math.max(json.indexOf(CHOICES), 0));
     const gatewayPrefix = applyReplacements(upstreamPrefix, all);
     this.genericPrefix = { upstreamPrefix: '', gatewayPrefix: '', replacements: all };
-    if (!ERROR.test(gatewayPrefix) && !USAGE.test(gatewayPrefix))
+    this.hasGroqFields = json.includes(GROQ_FIELD);
+    if (!ERROR.test(gatewayPrefix) && !USAGE.test(gatewayPrefix) && !upstreamPrefix.includes(GROQ_FIELD))
       this.firstChunkPrefix = {
         upstreamPrefix,
         gatewayPrefix,
@@ -160,16 +187,29 @@ export class ChatChunkTranslator extends EventTranslator {
   private handleChunk(json: string): string {
     const chunk = parse(json);
     this.upstreamId ??= parseProviderRequestId(chunk);
-    const failed = [chunk, ...(chunk.choices ?? [])].find(({ error }) => error);
+    const { x_groq } = chunk;
+    const failed = [chunk, x_groq, ...(chunk.choices ?? [])].find((part) => part?.error);
     if (failed)
       throw this.classifyError(toErrorReport(failed)) ?? new UpstreamError('upstream_error', MESSAGE_INTERRUPTED);
     this.reportedUsage = parseOpenAiUsage(chunk.usage) ?? this.reportedUsage;
+    this.groqUsage = parseOpenAiUsage(x_groq?.usage) ?? this.groqUsage;
     if (!chunk.choices?.length) return ''; // clients read the first choice of every chunk
-    const { usage, ...rest } = chunk;
-    const forwarded = usage ? toLatin1Json(rest) : json;
-    this.buffer(forwarded);
-    const prefix = this.findPrefix(forwarded) as ChunkPrefix;
-    return this.formatChunk(forwarded.slice(prefix.upstreamPrefix.length), prefix);
+    if (chunk.usage || x_groq !== undefined) return this.formatParsedChunk(chunk);
+    this.buffer(json);
+    const prefix = this.findPrefix(json) as ChunkPrefix;
+    return this.formatChunk(json.slice(prefix.upstreamPrefix.length), prefix);
+  }
+
+  /** Formats a chunk again without the fields that clients do not get. */
+  private formatParsedChunk({ usage, x_groq, ...rest }: Chunk): string {
+    const { system_fingerprint } = rest as { readonly system_fingerprint?: unknown };
+    const json = toLatin1Json({
+      ...rest,
+      ...this.identity,
+      ...(system_fingerprint === null ? { system_fingerprint: undefined } : {}),
+    });
+    this.buffer(json);
+    return this.formatChunk(json, UNCHANGED);
   }
 
   private findPrefix(json: string): ChunkPrefix | undefined {

@@ -9,6 +9,7 @@ import {
   ChatChunkTranslator,
   type Delta,
   type ErrorHolder,
+  type GroqFieldsHolder,
   getGeneratedText,
   MESSAGE_INTERRUPTED,
   normalizeReasoningField,
@@ -89,7 +90,7 @@ function parseChatCompletion(
   { identity, withoutReasoning }: ChatCall,
   classifyError: ClassifyError,
 ): Completion {
-  const completion = parseCompletionJson(text, classifyError);
+  const { x_groq, ...completion } = parseCompletionJson(text, classifyError);
   const transformMessage = withoutReasoning ? omitReasoning : normalizeReasoningField;
   return {
     kind: 'complete',
@@ -99,7 +100,7 @@ function parseChatCompletion(
       ...identity,
       choices: completion.choices.map((choice) => transformChoice(choice, transformMessage)),
     },
-    usage: parseOpenAiUsage(completion.usage),
+    usage: parseOpenAiUsage(completion.usage) ?? parseOpenAiUsage(x_groq?.usage),
     vendorId: () => parseProviderRequestId(completion),
     getDeliveredText: () =>
       completion.choices.map(({ message }) => (message ? getGeneratedText(message) : '')).join('\n'),
@@ -121,7 +122,7 @@ function transformChoice(choice: Choice, change: (message: Delta) => Delta): Cho
   return message === choice.message ? choice : { ...choice, message };
 }
 
-interface CompletionJson {
+interface CompletionJson extends GroqFieldsHolder {
   readonly choices: readonly Choice[];
   readonly usage?: unknown;
 }
@@ -132,7 +133,7 @@ function parseCompletionJson(text: string, classifyError: ClassifyError): Comple
     completion = JSON.parse(text);
   } catch {} // reported below, like any other unexpected response
   const choices: readonly unknown[] = Array.isArray(completion?.choices) ? completion.choices : [];
-  const failed = [completion, ...choices].find(isFailing);
+  const failed = [completion, completion?.x_groq, ...choices].find(isFailing);
   if (failed) {
     // Without any text nothing was generated, so the call can be retried.
     const delivered =
