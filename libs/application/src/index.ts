@@ -275,6 +275,7 @@ export {
   ProviderRegistry,
   type SseEventSink,
 } from './providers/provider.ts';
+export { parseStopDetails, type StopDetails } from './providers/stop-details.ts';
 export {
   MAX_RESULT_CHARACTERS,
   type NativeSearch,

@@ -35,6 +35,13 @@ const STOP = {
     text('Why the message ended', { enum: ['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'refusal'] }),
   ),
   stop_sequence: { type: ['string', 'null'], description: 'The stop sequence that ended the message' },
+  stop_details: nullable(
+    object({
+      type: { const: 'refusal' },
+      category: { type: ['string', 'null'], description: 'The policy that the request violates, such as `cyber`' },
+      explanation: { type: ['string', 'null'], description: 'Why the model refused, for people' },
+    }),
+  ),
 };
 
 export const AnthropicMessageSchema = nameSchema(

@@ -57,6 +57,7 @@ describe('a message', () => {
       content: [{ type: 'text', text: 'every coin that comes' }],
       stop_reason: 'end_turn',
       stop_sequence: null,
+      stop_details: null,
       usage: {
         input_tokens: 15, // 3 for the request, 4 for the turn, 8 of text
         cache_creation_input_tokens: 0,
@@ -102,7 +103,7 @@ describe('a stream', () => {
       { type: 'content_block_stop', index: 0 },
       {
         type: 'message_delta',
-        delta: { stop_reason: 'end_turn', stop_sequence: null },
+        delta: { stop_reason: 'end_turn', stop_sequence: null, stop_details: null },
         usage: expect.objectContaining({ input_tokens: 18, output_tokens: 4 }),
       },
       { type: 'message_stop' },

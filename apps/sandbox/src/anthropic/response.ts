@@ -12,6 +12,15 @@ const ERROR = { type: 'error', error: { type: 'overloaded_error', message: 'Over
 const SIGNATURE = 'c2FuZGJveA==';
 
 const STOP_REASONS = { end: 'end_turn', length: 'max_tokens', tool: 'tool_use' } as const;
+const STOP_WITH_DETAILS = {
+  stop_reason: 'refusal',
+  stop_sequence: null,
+  stop_details: {
+    type: 'refusal',
+    category: 'cyber',
+    explanation: 'The request could enable cyber harm, as the sandbox was instructed.',
+  },
+} as const;
 
 export function getMessageId({ serial }: SandboxModelOutput): string {
   return `msg_${serial}`;
@@ -39,7 +48,7 @@ export function createMessage(
       ...createSearchBlocks(output),
       ...(visible > 0 ? createContentBlocks(output, text) : []),
     ],
-    stop_reason: STOP_REASONS[finish],
+    ...createStop(finish, fault),
     ...(fault === 'no_usage' ? {} : { usage: toUsage(output, fault) }),
   };
 }
@@ -63,9 +72,16 @@ function createEmptyMessage(output: SandboxModelOutput) {
     role: 'assistant',
     model: output.model.snapshot,
     content: [] as unknown[],
-    stop_reason: null as string | null,
+    stop_reason: null,
     stop_sequence: null,
+    stop_details: null,
   };
+}
+
+function createStop(finish: SandboxModelOutput['finish'], fault: Fault | undefined) {
+  return fault === 'refusal'
+    ? STOP_WITH_DETAILS
+    : { stop_reason: STOP_REASONS[finish], stop_sequence: null, stop_details: null };
 }
 
 /** Anthropic's `input_tokens` exclude cached tokens. */
@@ -127,7 +143,7 @@ export function toEvents(
       (visible > 0 ? cited + stopBlock(copies - 1) : '') +
       formatEvent({
         type: 'message_delta',
-        delta: { stop_reason: STOP_REASONS[finish], stop_sequence: null },
+        delta: createStop(finish, fault),
         ...withUsage(usage),
       }) +
       formatEvent({ type: 'message_stop' }),

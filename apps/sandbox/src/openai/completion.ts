@@ -18,7 +18,7 @@ export function createCompletion(
   const createChoice = (index: number) => {
     return {
       index,
-      message: { ...createMessage(output, index), ...toReasoningFields(output, reasoningField) },
+      message: { ...createMessage(output, index, fault), ...toReasoningFields(output, reasoningField) },
       logprobs: toChatLogprobs(output, output.text, top),
       finish_reason: getFinishReason(output),
     };
@@ -37,8 +37,9 @@ export function createCompletion(
   };
 }
 
-function createMessage(output: SandboxModelOutput, index: number) {
+function createMessage(output: SandboxModelOutput, index: number, fault: Fault | undefined) {
   const { text, tool, calls } = output;
+  if (fault === 'refusal') return { role: 'assistant', content: null, refusal: text, annotations: [] };
   const rest = { refusal: null, annotations: [] };
   if (tool === undefined) return { role: 'assistant', content: text, ...rest };
   const tool_calls = Array.from({ length: calls }, (_, call) => {

@@ -39,8 +39,11 @@ export function toEvents(
     `{"index":${index},"delta":${delta},"logprobs":${probable},"finish_reason":${reason}}`;
   const formatLogprobs = (json: string) =>
     logprobs === undefined ? 'null' : JSON.stringify(toChatLogprobs(output, JSON.parse(json), logprobs));
+  const textField = fault === 'refusal' ? 'refusal' : 'content';
   const formatDelta = (json: string, call: number) =>
-    tool === undefined ? `{"content":${json}}` : `{"tool_calls":[{"index":${call},"function":{"arguments":${json}}}]}`;
+    tool === undefined
+      ? `{"${textField}":${json}}`
+      : `{"tool_calls":[{"index":${call},"function":{"arguments":${json}}}]}`;
 
   const formatGroqFields = (fields: object) =>
     responseFields === 'x_groq' ? `,"x_groq":${JSON.stringify({ ...createGroqFields(output), ...fields })}` : '';

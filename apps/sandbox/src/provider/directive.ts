@@ -55,6 +55,7 @@ export const FAULTS = [
   'balance',
   'limit',
   'tokens_per_minute',
+  'refusal',
   'lost',
   'fewer',
   'duplicate',

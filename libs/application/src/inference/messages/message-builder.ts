@@ -1,6 +1,7 @@
 /** Builds a message of Anthropic's API from a chat completion or from its chunks. */
 
 import { type JsonObject } from '#kernel';
+import { parseStopDetails, type StopDetails } from '../../providers/stop-details.ts';
 import type { SearchStatus } from '../../providers/web-search.ts';
 
 import type { CompletionSource } from '../chat/completion-writer.ts';
@@ -15,6 +16,8 @@ interface ChatChoice {
   readonly finish_reason?: string | null;
   /** The caller's stop sequence that ended the completion, if the provider reports it. */
   readonly stop_sequence?: unknown;
+  /** Why the model refused to respond, if the provider is Anthropic. */
+  readonly stop_details?: unknown;
 }
 
 /** Anthropic's stop reasons by finish reason. Any other finish reason is treated as a normal end. */
@@ -22,6 +25,9 @@ const STOP_REASONS: ReadonlyMap<string, string> = new Map([
   ['length', 'max_tokens'],
   ['content_filter', 'refusal'],
 ]);
+
+/** More characters of a refusal are not retained, because its explanation is truncated anyway. */
+const MAX_REFUSAL_CHARACTERS = 4_096;
 
 /** Usage in Anthropic's format: `input_tokens`, `output_tokens` and further fields. */
 export type MessageUsage = JsonObject;
@@ -39,6 +45,9 @@ export class MessageBuilder {
   private readonly output: MessageOutput;
   private finishReason = 'stop';
   private stopSequence: string | null = null;
+  private stopDetails: StopDetails | undefined;
+  /** The text with which a model of OpenAI refuses. It is also part of the message, because the model generated it. */
+  private refusalText = '';
 
   constructor(
     private readonly id: string,
@@ -59,7 +68,13 @@ export class MessageBuilder {
     if (!choice) return [];
     this.finishReason = choice.finish_reason ?? this.finishReason;
     if (typeof choice.stop_sequence === 'string') this.stopSequence = choice.stop_sequence;
-    return this.output.accept(choice.message ?? choice.delta ?? {});
+    const delta = choice.message ?? choice.delta ?? {};
+    this.stopDetails ??= parseStopDetails(choice.stop_details);
+    // Anthropic's explanation is not part of the message.
+    if (this.stopDetails) return this.output.accept({ ...delta, refusal: null });
+    if (typeof delta.refusal === 'string' && this.refusalText.length < MAX_REFUSAL_CHARACTERS)
+      this.refusalText += delta.refusal;
+    return this.output.accept(delta);
   }
 
   recordSearch(search: SearchStatus): readonly TypedEvent[] {
@@ -71,7 +86,7 @@ export class MessageBuilder {
     this.output.retainsTexts = false;
     return {
       type: 'message_start',
-      message: this.toMessageJson([], { stop_reason: null, stop_sequence: null }, NO_USAGE),
+      message: this.toMessageJson([], { stop_reason: null, stop_sequence: null, stop_details: null }, NO_USAGE),
     };
   }
 
@@ -92,9 +107,13 @@ export class MessageBuilder {
   }
 
   private get stop() {
-    const { finishReason, stopSequence: stop_sequence, output } = this;
+    const { finishReason, stopSequence: stop_sequence, output, refusalText } = this;
     const byItself = output.callsFunctions ? 'tool_use' : stop_sequence === null ? 'end_turn' : 'stop_sequence';
-    return { stop_reason: STOP_REASONS.get(finishReason) ?? byItself, stop_sequence };
+    const hasRefused = this.stopDetails !== undefined || refusalText !== '';
+    const stop_reason = STOP_REASONS.get(finishReason) ?? (hasRefused ? 'refusal' : byItself);
+    const generated = refusalText === '' ? undefined : { type: 'refusal', explanation: refusalText };
+    const details = this.stopDetails ?? parseStopDetails(generated);
+    return { stop_reason, stop_sequence, stop_details: stop_reason === 'refusal' ? (details ?? null) : null };
   }
 
   private toMessageJson(content: readonly object[], stop: object, usage: MessageUsage) {

@@ -1,4 +1,5 @@
 /** The content blocks of Anthropic's responses and their equivalents in OpenAI's API. */
+import { parseStopDetails, type StopDetails } from '#application';
 
 /** A content block of a response. Of the tools that Anthropic runs, only the web search is used. */
 export type AnthropicContentBlock =
@@ -33,9 +34,32 @@ const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
   ['refusal', 'content_filter'],
 ]);
 
-/** Returns OpenAI's finish reason; `stop` for an unknown stop reason. */
-export function toFinishReason(stopReason: string): string {
-  return FINISH_REASONS.get(stopReason) ?? 'stop';
+/** How a message ends, as Anthropic reports it at the end of a message or a stream. */
+export interface MessageStop {
+  readonly stop_reason: string;
+  /** The caller's stop sequence that ended the completion. */
+  readonly stop_sequence?: string | null;
+  /** Why the model refused to respond. */
+  readonly stop_details?: unknown;
+}
+
+/**
+ * Returns the end of a choice: OpenAI's finish reason, which is `stop` for an unknown stop reason, and the fields that
+ * OpenAI's API does not have.
+ */
+export function toChoiceEnd({ stop_reason, stop_sequence, stop_details }: MessageStop): ChoiceEnd {
+  const details = stop_reason === 'refusal' ? parseStopDetails(stop_details) : undefined;
+  return {
+    finish_reason: FINISH_REASONS.get(stop_reason) ?? 'stop',
+    ...(stop_sequence ? { stop_sequence } : {}),
+    ...(details ? { stop_details: details } : {}),
+  };
+}
+
+export interface ChoiceEnd {
+  readonly finish_reason: string;
+  readonly stop_sequence?: string;
+  readonly stop_details?: StopDetails;
 }
 
 /** OpenRouter's name of the format, which its clients send back together with the reasoning. */

@@ -182,6 +182,24 @@ test('the stop sequence that ended a completion is reported with its finish reas
   expect(last.choices).toEqual([{ index: 0, delta: {}, finish_reason: 'stop', stop_sequence: 'Ü"' }]);
 });
 
+test('the explanation of a refusal arrives with its finish reason and its category', () => {
+  const details = { type: 'refusal', category: 'cyber', explanation: 'Not\nü this' };
+  const ended = { type: 'message_delta', delta: { stop_reason: 'refusal', stop_details: details }, usage: {} };
+  const out: string[] = [];
+  const events = new AnthropicEventTranslator(identity);
+  events.accept(Buffer.from([start(), ended, stop].map(printed).join('')), (piece) => {
+    out.push(Buffer.from(piece).toString());
+  });
+  const last = JSON.parse(out.join('').trim().split('data: ').at(-1) ?? '');
+  expect(last.choices).toEqual([
+    {
+      ...{ index: 0, delta: { refusal: 'Not ü this' }, finish_reason: 'content_filter' },
+      stop_details: { ...details, explanation: 'Not ü this' },
+    },
+  ]);
+  expect(events.getDeliveredText()).toBe('');
+});
+
 describe('a stream of Anthropic is translated to OpenAI’s chunks', () => {
   test.each(VECTORS)('%s', (_, events, chunks, delivered) => {
     const translated = translate(events.map(printed).join(''));

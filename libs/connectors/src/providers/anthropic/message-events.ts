@@ -14,7 +14,13 @@ import { MESSAGE_TIMEOUT } from '../../http/json-http-client.ts';
 import { parseLatin1Event, toLatin1Json } from '../../http/latin1.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { EventTranslator } from '../../http/stream-relay.ts';
-import { type AnthropicContentBlock, type Citation, toFinishReason, toReasoningDetail } from './blocks.ts';
+import {
+  type AnthropicContentBlock,
+  type Citation,
+  type MessageStop,
+  toChoiceEnd,
+  toReasoningDetail,
+} from './blocks.ts';
 import { mergeAnthropicUsage, parseAnthropicUsage } from './usage.ts';
 
 /** A content delta as Anthropic serialises it, with the padding that hides its size. Any other format is parsed. */
@@ -43,10 +49,7 @@ export interface AnthropicEvent {
     readonly partial_json?: string;
     readonly signature?: string;
     readonly citation?: Citation;
-    readonly stop_reason?: string | null;
-    /** The caller's stop sequence that ended the completion. OpenAI's API has no such field. */
-    readonly stop_sequence?: string | null;
-  };
+  } & { readonly [K in keyof MessageStop]?: MessageStop[K] | null };
   readonly usage?: unknown;
   readonly error?: { readonly type?: unknown; readonly message?: unknown };
 }
@@ -134,7 +137,7 @@ export class AnthropicEventTranslator extends EventTranslator {
         return this.handleBlockStop(index);
       case 'message_delta':
         this.recordUsage(usage);
-        return delta?.stop_reason ? this.finish(delta.stop_reason, delta.stop_sequence) : '';
+        return delta?.stop_reason ? this.finish({ ...delta, stop_reason: delta.stop_reason }) : '';
       case 'message_stop':
         this.hasEndMarker = true;
         return '';
@@ -215,10 +218,12 @@ export class AnthropicEventTranslator extends EventTranslator {
     return this.formatChunk(toLatin1Json(delta));
   }
 
-  private finish(stopReason: string, stopSequence?: string | null): string {
+  private finish(stop: MessageStop): string {
     this.hasFinishReason = true;
-    const stopSequenceField = stopSequence ? `,"stop_sequence":${toLatin1Json(stopSequence)}` : '';
-    return this.formatChunk('{}', `"${toFinishReason(stopReason)}"${stopSequenceField}`);
+    const { finish_reason, ...fields } = toChoiceEnd(stop);
+    const explanation = fields.stop_details?.explanation ?? undefined;
+    const rest = Object.keys(fields).length === 0 ? '' : `,${toLatin1Json(fields).slice(1, -1)}`;
+    return this.formatChunk(toLatin1Json({ refusal: explanation }), `"${finish_reason}"${rest}`);
   }
 
   /**

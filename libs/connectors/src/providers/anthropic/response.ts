@@ -2,14 +2,18 @@
 import { type Completion, type CompletionIdentity, UpstreamError } from '#application';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { extractGeneratedText } from '../chat/partial-text.ts';
-import { type AnthropicContentBlock, toAnnotations, toFinishReason, toReasoningDetail } from './blocks.ts';
+import {
+  type AnthropicContentBlock,
+  type MessageStop,
+  toAnnotations,
+  toChoiceEnd,
+  toReasoningDetail,
+} from './blocks.ts';
 import { SearchTracker, WEB_SEARCH } from './searches.ts';
 import { parseAnthropicUsage } from './usage.ts';
 
-interface AnthropicMessage {
+interface AnthropicMessage extends MessageStop {
   readonly content: readonly AnthropicContentBlock[];
-  readonly stop_reason: string;
-  readonly stop_sequence?: string | null;
   readonly usage?: unknown;
 }
 
@@ -27,13 +31,14 @@ export function parseAnthropicCompletion(
   { withoutReasoning = false, hasSearched = false }: CompletionOptions = {},
 ): Completion {
   const message = parseMessage(text);
-  const { content, stop_reason, stop_sequence, usage } = message;
+  const { content, usage } = message;
+  const end = toChoiceEnd(message);
+  const refusal = end.stop_details?.explanation ?? null;
   const choice = {
     index: 0,
-    message: toAssistantMessage(withoutReasoning ? content.filter(isVisible) : content),
+    message: { ...toAssistantMessage(withoutReasoning ? content.filter(isVisible) : content), refusal },
     logprobs: null,
-    finish_reason: toFinishReason(stop_reason),
-    ...(stop_sequence ? { stop_sequence } : {}),
+    ...end,
   };
   return {
     kind: 'complete',
