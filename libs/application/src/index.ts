@@ -271,6 +271,7 @@ export {
   type CompletionStream,
   type EmbeddingCall,
   type EmbeddingsResponse,
+  type PausedResponse,
   type Provider,
   ProviderRegistry,
   type SseEventSink,

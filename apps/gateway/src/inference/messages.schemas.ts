@@ -32,7 +32,9 @@ export const MessageUsageSchema = nameSchema(
 
 const STOP = {
   stop_reason: nullable(
-    text('Why the message ended', { enum: ['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'refusal'] }),
+    text('Why the message ended', {
+      enum: ['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'pause_turn', 'refusal'],
+    }),
   ),
   stop_sequence: { type: ['string', 'null'], description: 'The stop sequence that ended the message' },
   stop_details: nullable(

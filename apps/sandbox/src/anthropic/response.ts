@@ -78,10 +78,11 @@ function createEmptyMessage(output: SandboxModelOutput) {
   };
 }
 
+/** A paused turn is continued by a request that ends with its content. */
 function createStop(finish: SandboxModelOutput['finish'], fault: Fault | undefined) {
-  return fault === 'refusal'
-    ? STOP_WITH_DETAILS
-    : { stop_reason: STOP_REASONS[finish], stop_sequence: null, stop_details: null };
+  if (fault === 'refusal') return STOP_WITH_DETAILS;
+  const stop_reason = fault === 'pause_turn' ? fault : STOP_REASONS[finish];
+  return { stop_reason, stop_sequence: null, stop_details: null };
 }
 
 /** Anthropic's `input_tokens` exclude cached tokens. */

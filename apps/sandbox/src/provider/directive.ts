@@ -56,6 +56,7 @@ export const FAULTS = [
   'limit',
   'tokens_per_minute',
   'refusal',
+  'pause_turn',
   'lost',
   'fewer',
   'duplicate',

@@ -85,6 +85,8 @@ export interface ChatCall {
   readonly identity: CompletionIdentity;
   /** The provider may search the web; only for endpoints with a fee for it. */
   readonly search?: NativeSearch | undefined;
+  /** Continues this turn of the model, which the provider has paused. */
+  readonly pausedResponse?: PausedResponse | undefined;
   /**
    * Called when the request is about to be sent: from then on the model may reason and generate.
    * @param maxReasoningTokens reasoning tokens that the request permits at most; undefined if only its output limit limits
@@ -92,6 +94,19 @@ export interface ChatCall {
    */
   onSend?(maxReasoningTokens: number | undefined): void;
   readonly signal: AbortSignal;
+}
+
+/**
+ * A turn of the model that its provider has paused while it searched. A further call continues the turn: the client gets
+ * one completion, and each call is billed.
+ */
+export interface PausedResponse {
+  /** The output of all calls for the turn, in the format of the provider. Only its connector reads it. */
+  readonly content: readonly unknown[];
+  /** Number of searches that have ended. */
+  readonly searches: number;
+  /** Whether a search has started that has not ended. */
+  readonly isSearching: boolean;
 }
 
 /** The caller's sampling settings as they were sent to the provider; null for a setting that was not sent. */
@@ -114,6 +129,8 @@ export interface Completion {
   readonly sampling?: AppliedSampling;
   /** The web searches of the provider, and how many of them it invoices. */
   readonly searches?: { readonly statuses: readonly SearchStatus[]; readonly invoiced: number };
+  /** Set if a further call can continue the completion. The body of that call's completion includes this one. */
+  readonly pausedResponse?: PausedResponse;
 }
 
 /** Returns what billing needs to know about the call of a non-streaming completion. */
@@ -167,6 +184,11 @@ export interface CompletionStream {
   readonly sampling?: AppliedSampling;
   /** Number of web searches that the provider invoices, if it was allowed to search. */
   countInvoicedSearches?(): number;
+  /**
+   * Returns the turn that a further call can continue. Available once the stream has ended; undefined if the completion
+   * has ended. The events of a paused turn have no finish reason, and those of the further call are their continuation.
+   */
+  getPausedResponse?(): PausedResponse | undefined;
 }
 
 export interface EmbeddingCall {

@@ -19,6 +19,7 @@ import { withResults } from '../search/results.ts';
 import { SearchChat } from '../search/search-chat.ts';
 import type { PreSearchPlan, ToolSearchPlan } from '../search/search-plan.ts';
 import { ChatQuoter } from './chat-quoter.ts';
+import { NativeSearchChat } from './native-search-chat.ts';
 import { type ChatOrder, limitSearchesToHold, toOrder } from './quote-chat.ts';
 import { SingleCallChat } from './single-call-chat.ts';
 import { createCompletionIdentity, createUpstreamCall, createUsageEstimate } from './upstream-call.ts';
@@ -100,7 +101,7 @@ function createChatExecutor(
       return createSearchChat(plan, order, purchase, services);
     case 'upstream': {
       const limited = limitSearchesToHold(order, plan, purchase.hold.amount);
-      return new SingleCallChat({ ...order, ...limited, searchFee: plan.fee }, purchase, services);
+      return new NativeSearchChat({ ...order, ...limited, searchFee: plan.fee }, purchase, services);
     }
     case 'built_in':
     case undefined:

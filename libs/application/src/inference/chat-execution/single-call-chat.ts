@@ -1,7 +1,6 @@
 /** Calls a model for a chat, and executes chats that need only one such call. */
 import type { Endpoint } from '#catalogue';
-import { getQuantity, type Tariff, type Usage } from '#domain';
-import { money, type PicoUsd } from '#kernel';
+import { getQuantity, type Usage } from '#domain';
 import type { Purchase } from '../../billing/purchase.ts';
 import { billTruncatedResponse } from '../../billing/truncated-response.ts';
 import { type EndpointResponse, measureUsage, toStreamResult, type UpstreamCall } from '../../billing/upstream-call.ts';
@@ -13,9 +12,8 @@ import {
   type SseEventSink,
   toCallResult,
 } from '../../providers/provider.ts';
-import type { NativeSearch, SearchResult, SearchStatus } from '../../providers/web-search.ts';
+import type { SearchResult, SearchStatus } from '../../providers/web-search.ts';
 import { getMaxReasoningTokens, getTypicalLatency } from '../../routing/endpoint-health.ts';
-import { calculateFixedShare, countAffordableTokensPerChoice } from '../chat/chat-quote.ts';
 import {
   type ChatExecutor,
   type CompletionDraft,
@@ -28,6 +26,7 @@ import { countInputTokens } from '../chat/count-tokens.ts';
 import type { InferenceServices } from '../chat/inference-services.ts';
 import { insertCitations, withCitations } from '../search/results.ts';
 import type { OutputLengthStats } from './output-length-stats.ts';
+import { extendToFixedShare, getOutputLimit } from './output-limit.ts';
 import { type ChatOrder } from './quote-chat.ts';
 import { StreamCollector } from './stream-collector.ts';
 import { createCompletionIdentity, createUpstreamCall, createUsageEstimate } from './upstream-call.ts';
@@ -38,10 +37,6 @@ export interface SingleCallOrder extends ChatOrder {
   readonly searchResults?: readonly SearchResult[];
   /** The states of that search as they are reported to the client. */
   readonly searches?: readonly SearchStatus[];
-  /** The searches that the provider may make itself. */
-  readonly native?: NativeSearch;
-  /** The fee for each search that the provider invoices. */
-  readonly searchFee?: Tariff;
 }
 
 type ReportedUsage = Pick<CompletionStream, 'usage' | 'vendorId' | 'getDeliveredText'>;
@@ -73,9 +68,9 @@ export class SingleCallChat implements ChatExecutor {
     private readonly purchase: Purchase,
     private readonly services: InferenceServices,
   ) {
-    const { body, native } = order;
+    const { body } = order;
     const estimateUsage = createUsageEstimate(purchase, services.tokenCounter);
-    const callUpstream = createUpstreamCall(order, purchase, services.providers, native);
+    const callUpstream = createUpstreamCall(order, purchase, services.providers);
     this.call = {
       send: async (endpoint) => {
         const { limitPrice } = purchase.hold;
@@ -86,7 +81,7 @@ export class SingleCallChat implements ChatExecutor {
             maxOutputTokens: limit ?? order.resolved.model.maxOutput,
           });
         }
-        if (purchase.order.partialHold !== undefined) await this.extendToFixedShare();
+        await extendToFixedShare(purchase);
         const limit = getOutputLimit(order, purchase.hold.amount);
         return await callUpstream(endpoint, { body, limit, stream: order.stream });
       },
@@ -125,7 +120,6 @@ export class SingleCallChat implements ChatExecutor {
     if (response.kind === 'stream') return this.collectStream({ ...served, response });
     await purchase.billCall(call, toCallResult(response));
     this.recordOutputLength();
-    this.billSearches(response, response.searches?.invoiced);
     const body = searchResults ? withCitations(response.body, searchResults) : response.body;
     return {
       ...toCompletionSource(order.resolved.model, served),
@@ -205,7 +199,6 @@ export class SingleCallChat implements ChatExecutor {
     const usage = await purchase.billStream(call, served, this.order.quote.choices);
     this.recordOutputLength(failure);
     await meter?.recordRatio(getQuantity('output', usage) - (usage.reasoning ?? 0));
-    this.billSearches(response, response.countInvoicedSearches?.());
     // After a disconnect, the payer owes what was generated. After any other failure, the payer owes nothing unless
     // output was forwarded.
     const owes = response.usage() !== undefined || response.getDeliveredText() !== '' || Boolean(usage.reasoning);
@@ -280,17 +273,6 @@ export class SingleCallChat implements ChatExecutor {
     return amount < limitPrice && onDisconnect === 'stops';
   }
 
-  /**
-   * Extends a partial hold before a call during which it cannot be extended. The hold may have been sized for another
-   * endpoint, during whose calls it can be extended, and would be too small for this call.
-   */
-  private async extendToFixedShare(): Promise<void> {
-    const { purchase } = this;
-    const { amount, availableAfter } = purchase.hold;
-    const share = money.min(calculateFixedShare(money.add(amount, availableAfter)), purchase.order.maxPrice);
-    if (amount < share) await purchase.extendHold({ minAmount: amount, targetAmount: share });
-  }
-
   private recordOutputLength(failure?: UpstreamError): void {
     if (failure) return;
     const tokens = Math.ceil(getQuantity('output', this.purchase.usage) / this.order.quote.choices);
@@ -304,21 +286,4 @@ export class SingleCallChat implements ChatExecutor {
       await client.writeSearch?.(search);
     }
   }
-
-  private billSearches(completion: Completion | CompletionStream, invoiced = 0): void {
-    const { searchFee } = this.order;
-    if (searchFee) this.purchase.billSearches(searchFee, invoiced, completion.vendorId());
-  }
-}
-
-/**
- * Returns the caller's output limit per choice. If the quote has a partial hold or the caller set no limit, the result
- * is at most what the amount pays for.
- * @returns undefined for the model's maximum
- */
-function getOutputLimit({ quote, resolved }: ChatOrder, amount: PicoUsd): number | undefined {
-  const { maxOutput } = resolved.model;
-  if (quote.partialHold === undefined && quote.requestedMaxTokens !== undefined) return quote.requestedMaxTokens;
-  const limit = Math.min(quote.requestedMaxTokens ?? maxOutput, countAffordableTokensPerChoice(amount, quote));
-  return quote.requestedMaxTokens !== undefined || limit < maxOutput ? limit : undefined;
 }

@@ -8,6 +8,7 @@ import type {
   Completion,
   CompletionIdentity,
   CompletionStream,
+  PausedResponse,
   ProviderRegistry,
 } from '../../providers/provider.ts';
 import type { NativeSearch } from '../../providers/web-search.ts';
@@ -26,20 +27,18 @@ export interface UpstreamCallParams {
   /** Maximum output tokens per choice; undefined for the model's maximum. */
   readonly limit: number | undefined;
   readonly stream: boolean;
+  /** The searches that the provider may make itself. */
+  readonly search?: NativeSearch | undefined;
+  /** The turn that the call continues. */
+  readonly pausedResponse?: PausedResponse;
   readonly onSend?: ChatCall['onSend'];
 }
 
-/** @param search the searches that the provider may make itself */
-export function createUpstreamCall(
-  order: ChatOrder,
-  purchase: Purchase,
-  providers: ProviderRegistry,
-  search?: NativeSearch,
-): CallUpstream {
+export function createUpstreamCall(order: ChatOrder, purchase: Purchase, providers: ProviderRegistry): CallUpstream {
   const { hold, signal } = purchase;
   const { resolved, reasoning, plan, responses } = order;
   const identity = createCompletionIdentity(order, hold);
-  return (endpoint, { body, limit, stream, onSend }) => {
+  return (endpoint, { body, limit, stream, search, pausedResponse, onSend }) => {
     const { upstream, speaks } = endpoint;
     const target = { ...endpoint, model: endpoint.model + resolved.forwardedSuffix };
     const isNative =
@@ -57,6 +56,7 @@ export function createUpstreamCall(
       withoutReasoning: reasoning?.exclude === true,
       identity: identity(endpoint),
       search,
+      ...(pausedResponse ? { pausedResponse } : {}),
       ...(onSend ? { onSend } : {}),
       signal,
     });

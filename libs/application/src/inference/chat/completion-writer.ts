@@ -100,13 +100,15 @@ export function createChunkEvent(
     delta,
     finish_reason = null,
     index = 0,
+    ...rest
   }: {
     readonly delta: object;
     readonly finish_reason?: string | null;
+    readonly native_finish_reason?: string;
     readonly index?: number;
   },
 ): Uint8Array {
-  const choices = [{ index, delta, finish_reason }];
+  const choices = [{ index, delta, finish_reason, ...rest }];
   const chunk = { id, object: 'chat.completion.chunk', created, model, provider, choices };
   return Buffer.from(formatSseEvent(JSON.stringify(chunk)));
 }

@@ -14,16 +14,22 @@ interface ChatChoice {
   readonly message?: ChatDelta;
   readonly delta?: ChatDelta;
   readonly finish_reason?: string | null;
+  /** The stop reason of the provider, if it has no equivalent in OpenAI's API. */
+  readonly native_finish_reason?: unknown;
   /** The caller's stop sequence that ended the completion, if the provider reports it. */
   readonly stop_sequence?: unknown;
   /** Why the model refused to respond, if the provider is Anthropic. */
   readonly stop_details?: unknown;
 }
 
+/** The turn was paused and not continued: https://docs.claude.com/en/api/handling-stop-reasons */
+const PAUSE_TURN = 'pause_turn';
+
 /** Anthropic's stop reasons by finish reason. Any other finish reason is treated as a normal end. */
 const STOP_REASONS: ReadonlyMap<string, string> = new Map([
   ['length', 'max_tokens'],
   ['content_filter', 'refusal'],
+  [PAUSE_TURN, PAUSE_TURN],
 ]);
 
 /** More characters of a refusal are not retained, because its explanation is truncated anyway. */
@@ -66,7 +72,9 @@ export class MessageBuilder {
     // Requests of this protocol always have one choice.
     const [choice] = (completion.choices ?? []) as readonly ChatChoice[];
     if (!choice) return [];
-    this.finishReason = choice.finish_reason ?? this.finishReason;
+    const { finish_reason, native_finish_reason } = choice;
+    const isPaused = finish_reason === 'length' && native_finish_reason === PAUSE_TURN;
+    this.finishReason = (isPaused ? PAUSE_TURN : finish_reason) ?? this.finishReason;
     if (typeof choice.stop_sequence === 'string') this.stopSequence = choice.stop_sequence;
     const delta = choice.message ?? choice.delta ?? {};
     this.stopDetails ??= parseStopDetails(choice.stop_details);

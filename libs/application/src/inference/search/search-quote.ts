@@ -11,7 +11,7 @@ import type { NativeSearchPlan, SearchPlan, ToolSearchPlan } from './search-plan
 /** Output tokens of a search call. No search is made if the hold does not pay for the call and a response. */
 const CALL_TOKENS = 128;
 /** Output tokens of a response that uses the results of a search. */
-const RESPONSE_TOKENS = 256;
+export const RESPONSE_TOKENS = 256;
 /** Maximum tokens of the declaration of the search tool, whether the gateway or the provider adds it. */
 const TOOL_TOKENS = 512;
 /** Maximum input tokens that a native search adds: providers include longer parts of pages than the gateway. */

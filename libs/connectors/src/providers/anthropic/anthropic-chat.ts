@@ -4,6 +4,7 @@ import type { JsonHttpClient } from '../../http/json-http-client.ts';
 import { withReasoningLimit } from '../chat/reasoning-limit.ts';
 
 import { AnthropicEventTranslator } from './message-events.ts';
+import { getPausedContent } from './paused-response.ts';
 import { toMessagesRequest } from './request.ts';
 import { parseAnthropicCompletion } from './response.ts';
 import { AnthropicSearchTranslator } from './search-events.ts';
@@ -23,7 +24,8 @@ export class AnthropicChat {
   ) {}
 
   async complete(call: ChatCall): Promise<Completion | CompletionStream> {
-    const request = await toMessagesRequest(call.body, this.defaultMaxTokens, call.search);
+    const paused = getPausedContent(call.pausedResponse);
+    const request = await toMessagesRequest(call.body, this.defaultMaxTokens, call.search, paused);
     const sampling = findChangedSampling(call.body, request);
     const sent = this.send(call, { ...request, stream: call.stream });
     const response = await withReasoningLimit(call, sent, getThinkingLimit(request));
@@ -32,16 +34,22 @@ export class AnthropicChat {
 
   private async send(call: ChatCall, request: object): Promise<Completion | CompletionStream> {
     const { stream, withoutReasoning, identity, search, signal } = call;
-    const parseCompletion = (text: string) =>
-      parseAnthropicCompletion(text, identity, { withoutReasoning, hasSearched: search !== undefined });
-    if (!stream) return parseCompletion(await this.endpoint.post(request, signal));
+    const paused = getPausedContent(call.pausedResponse);
+    const options = { withoutReasoning, hasSearched: search !== undefined };
+    if (!stream)
+      return parseAnthropicCompletion(await this.endpoint.post(request, signal), identity, { ...options, paused });
+    const parseCompletion = (text: string) => parseAnthropicCompletion(text, identity, options);
     if (search === undefined) {
       const translator = new AnthropicEventTranslator(identity, withoutReasoning, this.endpoint.classifyError);
       return this.endpoint.stream(request, signal, { translator, parseCompletion });
     }
-    const translator = new AnthropicSearchTranslator(identity, withoutReasoning, this.endpoint.classifyError);
+    const translator = new AnthropicSearchTranslator(identity, withoutReasoning, this.endpoint.classifyError, paused);
     const response = await this.endpoint.stream(request, signal, { translator, parseCompletion });
-    return { countInvoicedSearches: () => translator.invoiced, ...response };
+    return {
+      countInvoicedSearches: () => translator.invoiced,
+      getPausedResponse: () => translator.pausedResponse,
+      ...response,
+    };
   }
 }
 

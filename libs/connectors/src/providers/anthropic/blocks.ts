@@ -25,6 +25,9 @@ export interface Citation {
   readonly cited_text?: string;
 }
 
+/** The stop reason of a turn that a further call can continue. */
+export const PAUSE_TURN = 'pause_turn';
+
 const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
   ['end_turn', 'stop'],
   ['stop_sequence', 'stop'],
@@ -32,6 +35,7 @@ const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
   ['model_context_window_exceeded', 'length'],
   ['tool_use', 'tool_calls'],
   ['refusal', 'content_filter'],
+  [PAUSE_TURN, 'length'],
 ]);
 
 /** How a message ends, as Anthropic reports it at the end of a message or a stream. */
@@ -51,6 +55,7 @@ export function toChoiceEnd({ stop_reason, stop_sequence, stop_details }: Messag
   const details = stop_reason === 'refusal' ? parseStopDetails(stop_details) : undefined;
   return {
     finish_reason: FINISH_REASONS.get(stop_reason) ?? 'stop',
+    ...(stop_reason === PAUSE_TURN ? { native_finish_reason: PAUSE_TURN } : {}),
     ...(stop_sequence ? { stop_sequence } : {}),
     ...(details ? { stop_details: details } : {}),
   };
@@ -58,6 +63,8 @@ export function toChoiceEnd({ stop_reason, stop_sequence, stop_details }: Messag
 
 export interface ChoiceEnd {
   readonly finish_reason: string;
+  /** OpenRouter's field for a stop reason that has no equivalent in OpenAI's API. */
+  readonly native_finish_reason?: string;
   readonly stop_sequence?: string;
   readonly stop_details?: StopDetails;
 }

@@ -10,13 +10,16 @@ const mark = allowFields({ type: allowAny });
 const source = allowFields({ type: allowAny, media_type: allowAny, data: allowAny, url: allowAny });
 
 const block = allowByType('Content parts', {
-  text: allowFields({ type: allowAny, text: allowAny, cache_control: mark }),
+  text: allowFields({ type: allowAny, text: allowAny, citations: allowAny, cache_control: mark }),
   image: allowFields({ type: allowAny, source, cache_control: mark }),
   document: allowFields({ type: allowAny, source, title: allowAny, cache_control: mark }),
   thinking: allowFields({ type: allowAny, thinking: allowAny, signature: allowAny }),
   redacted_thinking: allowFields({ type: allowAny, data: allowAny }),
   tool_use: allowFields({ type: allowAny, id: allowAny, name: allowAny, input: allowAny }),
   tool_result: (value, at) => result(value, at),
+  // Only a continued turn has these blocks.
+  server_tool_use: allowFields({ type: allowAny, id: allowAny, name: allowAny, input: allowAny, caller: allowAny }),
+  web_search_tool_result: allowFields({ type: allowAny, tool_use_id: allowAny, content: allowAny, caller: allowAny }),
 });
 
 const result = allowFields({

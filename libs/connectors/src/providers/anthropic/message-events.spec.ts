@@ -167,7 +167,7 @@ const VECTORS: [string, { type: string }[], unknown[], string][] = [
       end('pause_turn'),
       stop,
     ],
-    [role, { content: 'A' }, 'stop'],
+    [role, { content: 'A' }, 'length'],
     'A',
   ],
 ];

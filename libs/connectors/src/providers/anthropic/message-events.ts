@@ -67,7 +67,7 @@ interface OpenBlock {
 export class AnthropicEventTranslator extends EventTranslator {
   private readonly head: string;
   private readonly blocks = new Map<number, OpenBlock>();
-  private hasSentRole = false;
+  private hasSentRole: boolean;
   private deliveredJson = '';
   /** Characters of `deliveredJson` that were not forwarded. */
   private hiddenLength = 0;
@@ -77,13 +77,22 @@ export class AnthropicEventTranslator extends EventTranslator {
   private reportedUsage: Usage | undefined;
   private upstreamId: string | undefined;
 
-  /** @param hidesReasoning whether the model's reasoning is left out */
+  /** Number of reasoning blocks of earlier calls for the same turn. */
+  private readonly earlierReasoningBlocks: number;
+
+  /**
+   * @param hidesReasoning whether the model's reasoning is left out
+   * @param paused content of the turn that the completion continues
+   */
   constructor(
     { id, model, provider, created }: CompletionIdentity,
     private readonly hidesReasoning = false,
     private readonly classifyError: ClassifyError = classifyCommonError,
+    paused: readonly AnthropicContentBlock[] = [],
   ) {
     super();
+    this.earlierReasoningBlocks = paused.filter(isReasoning).length;
+    this.hasSentRole = paused.some((block) => block.type === 'text' || (!hidesReasoning && isReasoning(block)));
     const chunk = { id, object: 'chat.completion.chunk', created, model, provider };
     this.head = `${toLatin1Json(chunk).slice(0, -1)},"choices":[{"index":0,"delta":`;
   }
@@ -166,8 +175,7 @@ export class AnthropicEventTranslator extends EventTranslator {
 
   protected handleBlockStart(index: number, start: AnthropicContentBlock): string {
     const isCall = start.type === 'tool_use';
-    const isReasoning = start.type === 'thinking' || start.type === 'redacted_thinking';
-    const at = isCall ? this.callCount++ : isReasoning ? this.reasoningBlocks++ : 0;
+    const at = isCall ? this.callCount++ : isReasoning(start) ? this.countReasoningBlock() : 0;
     this.blocks.set(index, { start, at, text: '', signature: '' });
     if (start.type === 'text') return this.handleContent(index, 'text', escapeJsonText(start.text));
     if (start.type === 'thinking') return this.handleContent(index, 'thinking', escapeJsonText(start.thinking));
@@ -177,6 +185,11 @@ export class AnthropicEventTranslator extends EventTranslator {
     return this.formatChunk(
       toLatin1Json({ tool_calls: [{ index: at, id, type: 'function', function: { name, arguments: '' } }] }),
     );
+  }
+
+  /** Returns the index of the new block. */
+  private countReasoningBlock(): number {
+    return this.earlierReasoningBlocks + this.reasoningBlocks++;
   }
 
   /** @param text the content of a JSON string */
@@ -218,7 +231,7 @@ export class AnthropicEventTranslator extends EventTranslator {
     return this.formatChunk(toLatin1Json(delta));
   }
 
-  private finish(stop: MessageStop): string {
+  protected finish(stop: MessageStop): string {
     this.hasFinishReason = true;
     const { finish_reason, ...fields } = toChoiceEnd(stop);
     const explanation = fields.stop_details?.explanation ?? undefined;
@@ -236,6 +249,10 @@ export class AnthropicEventTranslator extends EventTranslator {
     this.hasSentRole = true;
     return formatSseEvent(`${this.head}{"role":"assistant","content":""},"finish_reason":null}]}`) + chunk;
   }
+}
+
+function isReasoning({ type }: AnthropicContentBlock): boolean {
+  return type === 'thinking' || type === 'redacted_thinking';
 }
 
 /** Returns the text as the content of a JSON string, without quotes and in Latin-1. */

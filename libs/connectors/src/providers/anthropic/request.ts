@@ -4,12 +4,13 @@ import type { NativeSearch } from '#application';
 import { type JsonObject } from '#kernel';
 import { type ChatRequestBody, toCacheControl, unsupportedError } from './body.ts';
 import { closeSchema } from './closed-schema.ts';
-import { toConversation } from './conversation.ts';
+import { type ConversationTurn, toConversation } from './conversation.ts';
 import { SEARCH_TOOL_TYPE, WEB_SEARCH } from './searches.ts';
 import { isAdaptive, toThinking } from './thinking.ts';
 
 /**
  * @param search options of Anthropic's web search; undefined if the model must not search
+ * @param paused content of the turn that the request continues; empty for a new turn
  * @throws UpstreamError with `invalid_request` for a parameter or value that Anthropic does not support and that must
  * not be ignored
  */
@@ -17,6 +18,7 @@ export async function toMessagesRequest(
   body: ChatRequestBody,
   defaultMaxTokens: number,
   search?: NativeSearch,
+  paused: readonly object[] = [],
 ): Promise<Record<string, unknown>> {
   if ((body.n ?? 1) !== 1) throw unsupportedError('n must be 1: this model returns one choice only');
   const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? defaultMaxTokens;
@@ -26,13 +28,14 @@ export async function toMessagesRequest(
   const isToolForced = requestedChoice?.type === 'any' || requestedChoice?.type === 'tool';
   const { thinking, effort } = toThinking(body, { maxTokens, isToolForced, messages });
   // With thinking, a tool call cannot be forced, so the system message requires the search.
-  const choice = search?.isRequired && !thinking ? { type: 'tool', name: WEB_SEARCH } : requestedChoice;
+  const firstChoice = search?.isRequired && !thinking ? { type: 'tool', name: WEB_SEARCH } : requestedChoice;
+  const choice = paused.length === 0 ? firstChoice : continueToolChoice(requestedChoice, search);
   if (search?.isRequired && thinking) system.push({ type: 'text', text: 'Search the web before you answer.' });
   const format = await toOutputFormat(body.response_format);
   return {
     model: body.model,
     max_tokens: maxTokens,
-    messages,
+    messages: continueTurn(messages, paused),
     ...(system.length === 0 ? {} : { system }),
     ...(tools.length === 0 ? {} : { tools }),
     ...(choice ? { tool_choice: choice } : {}),
@@ -76,7 +79,7 @@ function toSearchTool({ maxUses, includeDomains, excludeDomains, location }: Nat
   return {
     type: SEARCH_TOOL_TYPE,
     name: WEB_SEARCH,
-    max_uses: maxUses,
+    max_uses: Math.max(maxUses, 1),
     ...(includeDomains.length > 0 ? { allowed_domains: includeDomains } : {}),
     ...(excludeDomains.length > 0 ? { blocked_domains: excludeDomains } : {}),
     ...(location === undefined ? {} : { user_location: { type: 'approximate', ...location } }),
@@ -95,6 +98,25 @@ function toToolChoice(choice: unknown, parallel: boolean | null | undefined): To
     return { type: 'tool', name: target?.name, ...one };
   }
   return parallel === false || choice === 'auto' ? { type: 'auto', ...one } : undefined;
+}
+
+/**
+ * Returns the choice for the rest of a turn. A required call has been made, so it is not required again. If no search is
+ * left, the tool stays declared, because the content contains its calls, and no tool is called.
+ */
+function continueToolChoice(choice: ToolChoice | undefined, search: NativeSearch | undefined): ToolChoice | undefined {
+  if (search?.maxUses === 0) return { type: 'none' };
+  if (choice?.type !== 'any' && choice?.type !== 'tool') return choice;
+  return { ...(choice.disable_parallel_tool_use ? { disable_parallel_tool_use: true } : {}), type: 'auto' };
+}
+
+/** Appends the content of a turn that is continued. It follows the last message if that is the model's, too. */
+function continueTurn(messages: readonly ConversationTurn[], paused: readonly object[]): readonly ConversationTurn[] {
+  if (paused.length === 0) return messages;
+  const content = paused as readonly JsonObject[];
+  const last = messages.at(-1);
+  if (last?.role !== 'assistant') return [...messages, { role: 'assistant', content }];
+  return [...messages.slice(0, -1), { role: 'assistant', content: [...last.content, ...content] }];
 }
 
 /**

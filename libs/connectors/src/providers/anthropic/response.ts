@@ -5,11 +5,13 @@ import { extractGeneratedText } from '../chat/partial-text.ts';
 import {
   type AnthropicContentBlock,
   type MessageStop,
+  PAUSE_TURN,
   toAnnotations,
   toChoiceEnd,
   toReasoningDetail,
 } from './blocks.ts';
-import { SearchTracker, WEB_SEARCH } from './searches.ts';
+import { createPausedResponse } from './paused-response.ts';
+import { SearchTracker } from './searches.ts';
 import { parseAnthropicUsage } from './usage.ts';
 
 interface AnthropicMessage extends MessageStop {
@@ -22,21 +24,25 @@ interface CompletionOptions {
   readonly withoutReasoning?: boolean;
   /** Whether Anthropic's web search was enabled. */
   readonly hasSearched?: boolean;
+  /** Content of the turn that the completion continues. The body includes it. */
+  readonly paused?: readonly AnthropicContentBlock[];
 }
 
 /** @throws UpstreamError if `text` is not a message */
 export function parseAnthropicCompletion(
   text: string,
   identity: CompletionIdentity,
-  { withoutReasoning = false, hasSearched = false }: CompletionOptions = {},
+  { withoutReasoning = false, hasSearched = false, paused = [] }: CompletionOptions = {},
 ): Completion {
   const message = parseMessage(text);
-  const { content, usage } = message;
+  const { content, usage, stop_reason } = message;
+  const turn = [...paused, ...content];
+  const pausedResponse = hasSearched && stop_reason === PAUSE_TURN ? createPausedResponse(turn) : undefined;
   const end = toChoiceEnd(message);
   const refusal = end.stop_details?.explanation ?? null;
   const choice = {
     index: 0,
-    message: { ...toAssistantMessage(withoutReasoning ? content.filter(isVisible) : content), refusal },
+    message: { ...toAssistantMessage(withoutReasoning ? turn.filter(isVisible) : turn), refusal },
     logprobs: null,
     ...end,
   };
@@ -47,7 +53,8 @@ export function parseAnthropicCompletion(
     usage: parseAnthropicUsage(usage),
     vendorId: () => parseProviderRequestId(message),
     getDeliveredText: () => content.map(getGeneratedText).join(''),
-    ...(hasSearched ? { searches: collectSearches(content, usage) } : {}),
+    ...(hasSearched ? { searches: collectSearches({ paused, content, usage }) } : {}),
+    ...(pausedResponse ? { pausedResponse } : {}),
   };
 }
 
@@ -101,12 +108,13 @@ function collectAnnotations(content: readonly AnthropicContentBlock[]): readonly
   });
 }
 
-function collectSearches(content: readonly AnthropicContentBlock[], usage: unknown): Completion['searches'] {
-  const searches = new SearchTracker();
-  for (const block of content) {
-    if (block.type === 'server_tool_use' && block.name === WEB_SEARCH) searches.begin(block.id, block.input);
-    if (block.type === 'web_search_tool_result') searches.end(block);
-  }
+function collectSearches({
+  paused,
+  content,
+  usage,
+}: Required<Pick<CompletionOptions, 'paused'>> & Pick<AnthropicMessage, 'content' | 'usage'>): Completion['searches'] {
+  const searches = new SearchTracker(paused);
+  searches.recordContent(content);
   searches.recordUsage(usage);
   return { statuses: searches.statuses, invoiced: searches.invoiced };
 }

@@ -1,7 +1,7 @@
 /** Web searches that Anthropic runs while it generates a completion. */
 import type { SearchStatus } from '#application';
 import { parseTokenCount } from '../../http/parse-reported.ts';
-import type { SearchResultBlock } from './blocks.ts';
+import type { AnthropicContentBlock, SearchResultBlock } from './blocks.ts';
 
 /** The name of Anthropic's search tool; no other tool of a request may have this name. */
 export const WEB_SEARCH = 'web_search';
@@ -13,6 +13,21 @@ export class SearchTracker {
   private readonly started = new Map<string, SearchStatus>();
   private readonly ended: SearchStatus[] = [];
   private reported: number | undefined;
+  /** Number of ended searches that earlier calls for the same turn have made. */
+  private readonly earlierCount: number;
+
+  /** @param earlier content of the turn that the completion continues */
+  constructor(earlier: readonly AnthropicContentBlock[] = []) {
+    this.recordContent(earlier);
+    this.earlierCount = this.ended.length;
+  }
+
+  recordContent(content: readonly AnthropicContentBlock[]): void {
+    for (const block of content) {
+      if (block.type === 'server_tool_use' && block.name === WEB_SEARCH) this.begin(block.id, block.input);
+      if (block.type === 'web_search_tool_result') this.end(block);
+    }
+  }
 
   /** @param input the arguments of the tool */
   begin(id: string, input: unknown): SearchStatus {
@@ -47,9 +62,10 @@ export class SearchTracker {
     return this.ended;
   }
 
-  /** The reported number, or else the number of successful searches: failed ones are not invoiced. */
+  /** The reported number, or else the number of successful searches of this call: failed ones are not invoiced. */
   get invoiced(): number {
-    return this.reported ?? this.ended.filter(({ state }) => state === 'completed').length;
+    const completed = this.ended.slice(this.earlierCount).filter(({ state }) => state === 'completed');
+    return this.reported ?? completed.length;
   }
 }
 
