@@ -117,6 +117,30 @@ describe('a stream', () => {
   });
 });
 
+test.each([false, true])('a refusal has its category and explanation (stream: %p)', async (stream) => {
+  const response = await ask('[[sandbox tokens=2 fault=refusal]]', { stream });
+  const details = { type: 'refusal', category: 'cyber', explanation: expect.any(String) };
+  const stop = stream
+    ? (await eventsOf(response)).find(({ type }) => type === 'message_delta')?.delta
+    : await response.json();
+  expect(stop).toMatchObject({ stop_reason: 'refusal', stop_details: details });
+});
+
+test('a paused turn continues with a request that ends with its content', async () => {
+  const content = '[[sandbox tool=web_search fault=pause_turn fault_times=1 id=paused]]';
+  const first = (await (await ask(content, { tools: [search] })).json()) as { stop_reason: string; content: object[] };
+  expect(first.stop_reason).toBe('pause_turn');
+  const messages = [
+    { role: 'user', content },
+    { role: 'assistant', content: first.content },
+  ];
+  const second = await (await ask(content, { tools: [search], messages })).json();
+  expect(second).toMatchObject({
+    stop_reason: 'end_turn',
+    content: [{ type: 'server_tool_use' }, {}, { type: 'text' }],
+  });
+});
+
 const opus = { model: 'claude-opus-4-7', max_tokens: 2_000 };
 const haiku = { model: 'claude-haiku-4-5' };
 
