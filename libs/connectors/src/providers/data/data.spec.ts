@@ -189,7 +189,7 @@ describe('an error response', () => {
       'upstream_unavailable',
       /unavailable/,
     ],
-    [402, { message: 'Pay' }, 'upstream_error', /status 402/],
+    [402, { message: 'Pay' }, 'upstream_unavailable', /currently unavailable/],
     [403, { message: 'No' }, 'upstream_error', /status 403/],
     [302, {}, 'upstream_error', /status 302/],
     [429, {}, 'rate_limited', /limiting/],
