@@ -1,36 +1,20 @@
 /** The catalogue: models, data lookups and services with their endpoints and prices. */
 import { createHash } from 'node:crypto';
 import { type PriceListLine, parsePriceJson, type Tariff, toPriceJson } from '#domain';
+import {
+  type AnyModel,
+  type DataEndpoint,
+  type Endpoint,
+  type ParameterLists,
+  toDataEndpoint,
+  toMediaModel,
+  toModel,
+} from './catalogue-entries.ts';
 import type { DataEndpointFile } from './data-endpoint-file.ts';
 import { type AnyModelFile, assertConsistentCatalogue, type FeeFile, isMediaModel } from './data-files.ts';
-import type { MediaEndpointFile, MediaModelFile } from './media-file.ts';
-import {
-  type ChatProtocol,
-  type EndpointFile,
-  type ModelFile,
-  type OfferFile,
-  type Quantization,
-  toSlug,
-} from './model-file.ts';
-import { toDataTariff, toMediaTariff, toModelTariff, toServiceTariff } from './tariffs.ts';
-import type { Voice, VoiceFile } from './voices-file.ts';
-
-/** A model or data lookup at one provider, with its prices. */
-export interface Endpoint
-  extends Omit<OfferFile, 'margin'>,
-    Pick<EndpointFile, 'searchFee' | 'enclave' | 'eventBytes' | 'eventTokens' | 'templateTokens'>,
-    Pick<MediaEndpointFile, 'imagesPerCall' | 'wire'> {
-  /** The provider's slug, as used in requests and in the ledger. */
-  readonly slug: string;
-  /** Costs, prices and the creditor. */
-  readonly tariff: Tariff;
-  /** Request fields that the endpoint supports; it may reject others. */
-  readonly parameters: readonly string[];
-  readonly speaks: readonly ChatProtocol[];
-  readonly zdr: boolean;
-  readonly collectsData: boolean;
-  readonly quantization: Quantization;
-}
+import { findRetirements, hasRetired, isRetirementNear, type Retirement } from './retirement.ts';
+import { toServiceTariff } from './tariffs.ts';
+import type { VoiceFile } from './voices-file.ts';
 
 /** Which providers can be called in an installation. */
 export interface EndpointAvailability {
@@ -40,41 +24,10 @@ export interface EndpointAvailability {
   isSimulated(upstream: string): boolean;
 }
 
-interface BaseModel {
-  /** Reasons why endpoints of the data files cannot be called, by slug. */
-  readonly excludedEndpoints?: Readonly<Record<string, string>>;
-  /** Unix seconds. */
-  readonly created: number;
-  readonly outputs: readonly string[];
-}
-
-/** A model that is priced by tokens. */
-export interface TokenPricedModel extends BaseModel, Omit<ModelFile, 'endpoints' | 'released' | 'outputs'> {
-  readonly endpoints: readonly Endpoint[];
-}
-
-/** A model that is priced by images, seconds, minutes, characters or clips. */
-export interface MediaModel extends BaseModel, Omit<MediaModelFile, 'endpoints' | 'released' | 'outputs'> {
-  /** Voices of a text-to-speech model; the first one is the default. */
-  readonly voices: readonly Voice[];
-  readonly endpoints: readonly Endpoint[];
-}
-
-export type AnyModel = TokenPricedModel | MediaModel;
-
-/** A data lookup with its only endpoint. */
-export interface DataEndpoint extends Omit<DataEndpointFile, 'baseUsd' | 'margin' | 'guessed' | 'billed'> {
-  /** Path of the invoiced results in the response, and the request field that limits them. */
-  readonly billed?: Pick<NonNullable<DataEndpointFile['billed']>, 'count' | 'cap'>;
-  readonly endpoint: Endpoint;
-}
-
 export interface PriceList {
   readonly version: string;
   readonly lines: readonly PriceListLine[];
 }
-
-export type ParameterLists = Readonly<Record<string, readonly string[]>>;
 
 /** Parsed data files other than the models. */
 export interface CatalogueFiles {
@@ -86,6 +39,10 @@ export interface CatalogueFiles {
 
 interface CatalogueContents {
   readonly models: readonly AnyModel[];
+  /** Models that have retired by `day`, with the endpoints that they had. */
+  readonly retiredModels: readonly AnyModel[];
+  /** The UTC day for which retirements were evaluated; undefined for a catalogue as in its files. */
+  readonly day?: string;
   readonly dataEndpoints: readonly DataEndpoint[];
   readonly services: readonly Tariff[];
   /** Services that retain no request data. */
@@ -101,12 +58,16 @@ type MissingSettings = ReadonlyMap<string, readonly string[]>;
 export class Catalogue {
   private readonly modelsByName: ReadonlyMap<string, AnyModel>;
   private readonly dataEndpointsByAction: ReadonlyMap<string, DataEndpoint>;
+  private readonly retirements: ReadonlyMap<string, Retirement>;
 
   private constructor(private readonly parts: CatalogueContents) {
-    const { models, dataEndpoints } = parts;
+    const { models, retiredModels, dataEndpoints, day } = parts;
     this.modelsByName = new Map(
-      models.flatMap((model) => [model.id, ...(model.aliases ?? [])].map((name) => [name, model])),
+      [...models, ...retiredModels].flatMap((model) =>
+        [model.id, ...(model.aliases ?? [])].map((name) => [name, model]),
+      ),
     );
+    this.retirements = day === undefined ? new Map() : findRetirements(models, retiredModels, day);
     this.dataEndpointsByAction = new Map(
       dataEndpoints.map((dataEndpoint) => [dataEndpoint.endpoint.model, dataEndpoint]),
     );
@@ -126,6 +87,7 @@ export class Catalogue {
     const offerTariffs = [...offers, ...dataEndpoints.map(({ endpoint }) => endpoint)].map(({ tariff }) => tariff);
     return new Catalogue({
       models,
+      retiredModels: [],
       dataEndpoints,
       services,
       zeroRetentionServices,
@@ -134,8 +96,18 @@ export class Catalogue {
     });
   }
 
+  /** All models of the files or, in the catalogue of a day, those that have not retired. */
   get models(): readonly AnyModel[] {
     return this.parts.models;
+  }
+
+  get retiredModels(): readonly AnyModel[] {
+    return this.parts.retiredModels;
+  }
+
+  /** The UTC day for which `onDay` created the catalogue. */
+  get day(): string | undefined {
+    return this.parts.day;
   }
 
   /** Data lookups in the order of their file. */
@@ -148,6 +120,25 @@ export class Catalogue {
   }
 
   /**
+   * Returns the catalogue of a UTC day, in which models and endpoints that have retired by then are not sold. The price
+   * list is not changed. Call it before `withAvailableEndpoints`: a model that only an unavailable provider still serves
+   * then requires the setting of this provider.
+   */
+  onDay(day: string): Catalogue {
+    const { parts } = this;
+    const hasEnded = ({ retires }: AnyModel) => hasRetired(retires, day);
+    const models = parts.models
+      .filter((model) => !hasEnded(model))
+      .map((model) =>
+        mapModelEndpoints(model, (endpoint) =>
+          hasRetired(endpoint.retires, day) ? `was retired on ${endpoint.retires}` : endpoint,
+        ),
+      );
+    const retiredModels = [...parts.retiredModels, ...parts.models.filter(hasEnded)];
+    return new Catalogue({ ...parts, day, models, retiredModels });
+  }
+
+  /**
    * Returns the catalogue without the endpoints of unavailable providers, and without the models that only the sandbox
    * serves if their providers are real. The price list is not changed, so that
    * gateways with different credentials publish the same version.
@@ -157,13 +148,13 @@ export class Catalogue {
       const setting = providers.findMissingSetting(endpoint.upstream);
       return setting === undefined ? endpoint : `requires ${setting}`;
     });
-    const models = parts.models.filter(
-      (model) =>
-        isMediaModel(model) ||
-        !model.simulated ||
-        model.endpoints.some(({ upstream }) => providers.isSimulated(upstream)),
-    );
-    return new Catalogue({ ...parts, models, missingSettings: this.collectMissingSettings(providers) });
+    const isOffered = (model: AnyModel) =>
+      isMediaModel(model) ||
+      !model.simulated ||
+      model.endpoints.some(({ upstream }) => providers.isSimulated(upstream));
+    const models = parts.models.filter(isOffered);
+    const retiredModels = parts.retiredModels.filter(isOffered);
+    return new Catalogue({ ...parts, models, retiredModels, missingSettings: this.collectMissingSettings(providers) });
   }
 
   /**
@@ -198,9 +189,22 @@ export class Catalogue {
     return this.parts.missingSettings.get(name) ?? [];
   }
 
-  /** Finds a model by its id or an alias. */
+  /** Finds a model by its id or an alias, even one that has retired. */
   findModel(name: string): AnyModel | undefined {
     return this.modelsByName.get(name);
+  }
+
+  /** Returns the end of a model if it has come, or comes within 30 days of the catalogue's day. */
+  findRetirement({ id }: Pick<AnyModel, 'id'>): Retirement | undefined {
+    return this.retirements.get(id);
+  }
+
+  /** Returns the end of an endpoint of a model if it has come, or comes within 30 days of the catalogue's day. */
+  findEndpointRetirementDay(model: Pick<AnyModel, 'id'>, { retires }: Pick<Endpoint, 'retires'>): string | undefined {
+    const { day } = this.parts;
+    const modelDay = this.findRetirement(model)?.day;
+    if (retires === undefined || day === undefined || !isRetirementNear(retires, day)) return modelDay;
+    return modelDay !== undefined && modelDay < retires ? modelDay : retires;
   }
 
   /** Whether a service, such as web search, retains no request data. */
@@ -229,12 +233,13 @@ export class Catalogue {
   }
 
   private mapEndpoints(mapEndpoint: EndpointMapper): Catalogue {
-    const models = this.models.map((model) => mapModelEndpoints(model, mapEndpoint));
+    const mapModel = (model: AnyModel) => mapModelEndpoints(model, mapEndpoint);
+    const [models, retiredModels] = [this.models.map(mapModel), this.retiredModels.map(mapModel)];
     const dataEndpoints = this.dataEndpoints.flatMap((dataEndpoint) => {
       const endpoint = mapEndpoint(dataEndpoint.endpoint);
       return typeof endpoint === 'string' ? [] : [{ ...dataEndpoint, endpoint }];
     });
-    return new Catalogue({ ...this.parts, models, dataEndpoints });
+    return new Catalogue({ ...this.parts, models, retiredModels, dataEndpoints });
   }
 }
 
@@ -269,63 +274,6 @@ function adaptBilling(dataEndpoint: DataEndpoint): readonly DataEndpoint[] {
 /** Returns the key that identifies a line of a price list. */
 function toLineKey({ of, provider, creditor }: Pick<Tariff, 'of' | 'provider' | 'creditor'>): string {
   return [of, provider, creditor].join(' ');
-}
-
-function toModel({ endpoints, released, ...model }: ModelFile, lists: ParameterLists): TokenPricedModel {
-  return {
-    ...model,
-    created: toUnixSeconds(released),
-    outputs: model.outputs ?? ['text'],
-    endpoints: endpoints.map((endpoint) => {
-      const { usdPerMillionTokens, usdPerRequest, tiers, ...endpointFields } = endpoint;
-      return toEndpoint(endpointFields, toModelTariff(model.id, endpoint), lists);
-    }),
-  };
-}
-
-function toMediaModel(
-  { endpoints, released, ...model }: MediaModelFile,
-  lists: ParameterLists,
-  voices: readonly VoiceFile[],
-): MediaModel {
-  return {
-    ...model,
-    voices: voices.filter(({ models }) => models.includes(model.id)).map(({ models, ...voice }) => voice),
-    created: toUnixSeconds(released),
-    endpoints: endpoints.map((endpoint) => {
-      const { usdPerUnit, usdPerMillionTokens, ...endpointFields } = endpoint;
-      return toEndpoint(endpointFields, toMediaTariff(model.id, endpoint), lists);
-    }),
-  };
-}
-
-function toDataEndpoint(file: DataEndpointFile): DataEndpoint {
-  const { baseUsd, margin, guessed, billed, ...described } = file;
-  const tariff = toDataTariff(file);
-  const { provider, upstream } = file;
-  const endpoint = toEndpoint({ provider, upstream, margin, model: tariff.of, parameters: [] }, tariff, {});
-  return { ...described, ...(billed ? { billed: { count: billed.count, cap: billed.cap } } : {}), endpoint };
-}
-
-function toUnixSeconds(day: string): number {
-  return Date.parse(`${day}T00:00:00Z`) / 1000;
-}
-
-function toEndpoint(
-  { parameters, margin, ...endpointFields }: OfferFile,
-  tariff: Tariff,
-  lists: ParameterLists,
-): Endpoint {
-  return {
-    zdr: false,
-    collectsData: false,
-    quantization: 'unknown',
-    speaks: ['chat'],
-    ...endpointFields,
-    slug: toSlug(endpointFields.provider),
-    tariff,
-    parameters: typeof parameters === 'string' ? (lists[parameters] ?? []) : parameters,
-  };
 }
 
 /** Derives the version from the lines, so that equal prices have the same version in every process. */

@@ -18,6 +18,7 @@ import {
   toSlug,
 } from './model-file.ts';
 import { assertPrivacy } from './private-models.ts';
+import { assertSuccessors } from './retirement.ts';
 import {
   amount,
   anyObject,
@@ -91,7 +92,8 @@ function assertModel(data: unknown, location: FieldLocation): asserts data is An
 }
 
 /**
- * Checks across files that names of models are unique, and that the variants, lists and fees of models exist.
+ * Checks across files that names of models are unique, and that the variants, successors, lists and fees of models
+ * exist.
  * @throws DataFileError with a path that starts with the index of the model
  */
 export function assertConsistentCatalogue(
@@ -105,6 +107,7 @@ export function assertConsistentCatalogue(
   ]);
   const twice = findDuplicate(names.map(({ name }) => name));
   if (twice) throw new DataFileError(`model "${twice[0]}" is defined twice`, names[twice[1]]?.path ?? []);
+  assertSuccessors(models);
   const types = new Map(models.map(({ id, type }) => [id, type]));
   for (const [i, model] of models.entries()) {
     const location = toFieldLocation(describeModel(model, i), i);

@@ -1,13 +1,5 @@
-export {
-  type AnyModel,
-  Catalogue,
-  type DataEndpoint,
-  type Endpoint,
-  type EndpointAvailability,
-  type MediaModel,
-  type PriceList,
-  type TokenPricedModel,
-} from './catalogue.ts';
+export { Catalogue, type EndpointAvailability, type PriceList } from './catalogue.ts';
+export type { AnyModel, DataEndpoint, Endpoint, MediaModel, TokenPricedModel } from './catalogue-entries.ts';
 export {
   getShippedCatalogueDir,
   readCatalogue,
@@ -52,5 +44,6 @@ export {
   getProviderCapability,
   listRequirements,
 } from './requirements.ts';
+export { formatDay, hasRetired, isRetirementNear, type Retirement, toDayNumber } from './retirement.ts';
 export { calculateListPrice, calculateTierPrice, LIST_PRICE_TOKENS, LIST_PRICE_UNITS, listTiers } from './tariffs.ts';
 export { ANY_LANGUAGE, type Voice } from './voices-file.ts';

@@ -59,6 +59,8 @@ export interface OfferFile {
   readonly parameters: readonly string[] | string;
   /** The called provider is a router: provider names that the catalogue does not have are forwarded to it. */
   readonly routes?: boolean;
+  /** First UTC day on which the provider no longer serves the model, such as `2026-12-11`. */
+  readonly retires?: string;
   /** Overrides the provider's value. A router's behaviour depends on the provider that serves the request. */
   readonly onDisconnect?: DisconnectBehavior;
   /** The endpoint retains no request data. */
@@ -120,6 +122,10 @@ export interface BaseModelFile {
   readonly description: string;
   /** Date, such as `2026-11-20`. */
   readonly released: string;
+  /** First UTC day on which the model no longer exists. From this day on, it is not sold. */
+  readonly retires?: string;
+  /** Id of the model that replaces this one when it has retired; a model of the same type. */
+  readonly successor?: string;
   readonly popular: boolean;
   /** The model is part of the free tier, like every model whose id ends with `:free`. */
   readonly freeTier?: boolean;
@@ -169,6 +175,7 @@ export const OFFER_RULES: Readonly<Record<string, ValidationRule>> = {
   margin: factor,
   parameters: (value, location) => (typeof value === 'string' ? text : texts)(value, location),
   routes: optionalRule(flag),
+  retires: optionalRule(day),
   onDisconnect: optionalRule(enumRule(DISCONNECT_BEHAVIORS)),
   zdr: optionalRule(flag),
   collectsData: optionalRule(flag),
@@ -228,6 +235,8 @@ export const BASE_MODEL_RULES: Readonly<Record<string, ValidationRule>> = {
   provider: text,
   description: text,
   released: day,
+  retires: optionalRule(day),
+  successor: optionalRule(text),
   popular: flag,
   freeTier: optionalRule(flag),
   privacy: enumRule(['anon', 'zdr', 'e2e']),

@@ -1,5 +1,6 @@
 /** Lists the capabilities that the models, lookups and fees of a catalogue require of their providers. */
-import type { Catalogue, MediaModel } from './catalogue.ts';
+import type { Catalogue } from './catalogue.ts';
+import type { MediaModel } from './catalogue-entries.ts';
 import { isMediaModel } from './data-files.ts';
 import { isPrivate } from './private-models.ts';
 
