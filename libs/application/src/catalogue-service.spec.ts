@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { Catalogue } from '#catalogue';
+import { Catalogue, parseModels } from '#catalogue';
 import { MemoryEventStore } from '#eventstore';
 import { NO_SNAPSHOTS } from '#kernel';
+import { createTestEndpoint, createTestModel } from '#testing';
 import { CatalogueService } from './catalogue-service.ts';
 import { Clock } from './clock.ts';
 import { createStreams, type PriceLists } from './streams.ts';
@@ -53,7 +54,9 @@ async function replaced(first: Catalogue, ...others: readonly Catalogue[]) {
       return priceLists.read(version);
     },
   };
-  const catalogues = await CatalogueService.create(first, vendors, counted, new Noon());
+  const clock = new Noon();
+  const dependencies = { providers: vendors, priceLists: counted, clock, calendar: clock };
+  const catalogues = await CatalogueService.create(first, dependencies);
   for (const next of others) await catalogues.replace(next);
   return { catalogues, reads };
 }
@@ -88,5 +91,54 @@ describe('the catalogue at an earlier price list', () => {
     await catalogues.replace(selling('0.03', 'elsewhere'));
     const earlier = await catalogues.findAtPriceList(cheap.priceList.version);
     expect(earlier?.findDataEndpoint('web', 'search')).toBeUndefined();
+  });
+});
+
+describe('the catalogue of a day', () => {
+  const LAST_DAY = Date.UTC(2026, 11, 10, 23, 59, 59, 999);
+  const model = createTestModel('test/old', [createTestEndpoint('Here', 'here')], { retires: '2026-12-11' });
+  const catalogue = Catalogue.fromFiles(parseModels([model]), { lists: { 'openai-sampling': [] } });
+  const listIds = ({ models }: Catalogue) => models.map(({ id }) => id);
+
+  async function openOnLastDay() {
+    const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
+    const { priceLists } = createStreams(new MemoryEventStore(), NO_SNAPSHOTS, runtime);
+    const calendar = { now: LAST_DAY, nowMs: () => calendar.now };
+    const dependencies = { providers: vendors, priceLists, clock: new Noon(), calendar };
+    return { calendar, catalogues: await CatalogueService.create(catalogue, dependencies) };
+  }
+
+  test('changes at midnight UTC, without a reload of the files, and is the same object until then', async () => {
+    const { calendar, catalogues } = await openOnLastDay();
+    const before = catalogues.current;
+    expect([listIds(before), catalogues.current === before]).toEqual([['test/old'], true]);
+
+    calendar.now += 1;
+
+    const after = catalogues.current;
+    expect([listIds(after), after.day, catalogues.current === after]).toEqual([[], '2026-12-11', true]);
+    expect(after.findModel('test/old')?.id).toBe('test/old');
+  });
+
+  test('has the retired models of today at an earlier price list', async () => {
+    const { calendar, catalogues } = await openOnLastDay();
+    const { version } = catalogue.priceList;
+    await catalogues.replace(catalogue.withPriceList({ version: 'later', lines: catalogue.priceList.lines }));
+    expect(listIds((await catalogues.findAtPriceList(version)) as Catalogue)).toEqual(['test/old']);
+
+    calendar.now += 1;
+
+    const promised = await catalogues.loadForPayer({ priceList: version });
+    expect([listIds(promised), promised.findRetirement({ id: 'test/old' })?.isOver]).toEqual([[], true]);
+  });
+
+  test('follows a clock that is set back', async () => {
+    const { calendar, catalogues } = await openOnLastDay();
+    calendar.now += 1;
+    expect(listIds(catalogues.current)).toEqual([]);
+
+    calendar.now -= 1;
+
+    expect(listIds(catalogues.current)).toEqual(['test/old']);
   });
 });

@@ -1,42 +1,68 @@
 import { LRUCache } from 'lru-cache';
-import { type Capability, type Catalogue, type EndpointAvailability, listRequirements } from '#catalogue';
+import {
+  type Capability,
+  type Catalogue,
+  type EndpointAvailability,
+  formatDay,
+  listRequirements,
+  toDayNumber,
+} from '#catalogue';
 import { createRootCause } from '#kernel';
-import { Clock } from './clock.ts';
-import { PriceLists } from './streams.ts';
+import type { Clock } from './clock.ts';
+import type { PriceLists } from './streams.ts';
 
 /** The capabilities of providers, and whether the providers are available in this installation. */
 export interface ProviderAvailability extends EndpointAvailability {
   supports(upstream: string, capability: Capability): boolean;
 }
 
+interface CatalogueDependencies {
+  readonly providers: ProviderAvailability;
+  readonly priceLists: PriceLists;
+  readonly clock: Clock;
+  /** The time whose UTC day decides which models have retired: that of `clock`, or a fixed one. */
+  readonly calendar: Pick<Clock, 'nowMs'>;
+}
+
 /** Enough for all proofs of payment: they refer to price lists of about the last day, and prices rarely change. */
 const MAX_CACHED_PRICE_LISTS = 8;
 
-/** Provides the catalogue that is in force, at current prices and at those of earlier price lists. */
+/**
+ * Provides the catalogue that is in force: that of the current UTC day, at current prices and at those of earlier price
+ * lists.
+ */
 export class CatalogueService {
   /** The current catalogue at the prices of earlier price lists, by version. */
   private readonly cachedCatalogues = new LRUCache<string, Catalogue>({ max: MAX_CACHED_PRICE_LISTS });
 
-  private constructor(
-    private currentCatalogue: Catalogue,
-    private readonly providers: ProviderAvailability,
-    private readonly priceLists: PriceLists,
-    private readonly clock: Clock,
-  ) {}
+  private currentCatalogue: Catalogue;
+  private currentDayNumber: number;
 
-  static async create(
-    first: Catalogue,
-    providers: ProviderAvailability,
-    priceLists: PriceLists,
-    clock: Clock,
-  ): Promise<CatalogueService> {
-    const catalogues = new CatalogueService(first, providers, priceLists, clock);
+  private constructor(
+    /** The catalogue of its files, for any day and with any providers. */
+    private source: Catalogue,
+    private readonly dependencies: CatalogueDependencies,
+  ) {
+    this.currentDayNumber = toDayNumber(dependencies.calendar.nowMs());
+    this.currentCatalogue = this.adapt();
+  }
+
+  static async create(first: Catalogue, dependencies: CatalogueDependencies): Promise<CatalogueService> {
+    const catalogues = new CatalogueService(first, dependencies);
     await catalogues.replace(first);
     return catalogues;
   }
 
-  /** The part of the catalogue that is available here. */
+  /**
+   * The part of the catalogue that is available here today. Every request reads it, so on all but the first read of a day
+   * only the numbers of the days are compared.
+   */
   get current(): Catalogue {
+    const dayNumber = toDayNumber(this.dependencies.calendar.nowMs());
+    if (dayNumber !== this.currentDayNumber) {
+      this.currentDayNumber = dayNumber;
+      this.apply(this.source);
+    }
     return this.currentCatalogue;
   }
 
@@ -45,10 +71,10 @@ export class CatalogueService {
    * @returns undefined if the price list was never published
    */
   async findAtPriceList(version: string): Promise<Catalogue | undefined> {
-    const current = this.currentCatalogue;
+    const { current } = this;
     const cached = current.priceList.version === version ? current : this.cachedCatalogues.get(version);
     if (cached) return cached;
-    const published = await this.priceLists.read(version);
+    const published = await this.dependencies.priceLists.read(version);
     if (published === null) return undefined;
     const priced = current.withPriceList({ version, lines: published.lines });
     if (current === this.currentCatalogue) this.cachedCatalogues.set(version, priced);
@@ -72,10 +98,23 @@ export class CatalogueService {
    */
   async replace(next: Catalogue): Promise<void> {
     const { version, lines } = next.priceList;
-    const data = { version, lines, at: this.clock.now() };
-    await this.priceLists.run(version, { type: 'PublishPriceList', data }, createRootCause('catalogue', version));
-    this.currentCatalogue = next.withAvailableEndpoints(this.providers);
+    const data = { version, lines, at: this.dependencies.clock.now() };
+    await this.dependencies.priceLists.run(
+      version,
+      { type: 'PublishPriceList', data },
+      createRootCause('catalogue', version),
+    );
+    this.apply(next);
+  }
+
+  private apply(source: Catalogue): void {
+    this.source = source;
+    this.currentCatalogue = this.adapt();
     this.cachedCatalogues.clear();
+  }
+
+  private adapt(): Catalogue {
+    return this.source.onDay(formatDay(this.currentDayNumber)).withAvailableEndpoints(this.dependencies.providers);
   }
 }
 

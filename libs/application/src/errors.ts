@@ -219,13 +219,14 @@ export function toUpstreamError(error: unknown): UpstreamError {
  */
 export class InvalidRequestError extends Error {
   override readonly name = 'InvalidRequestError';
-  readonly status: 400 | 404 | 422;
+  /** 410: the requested model has retired. */
+  readonly status: 400 | 404 | 410 | 422;
   readonly param: string | null;
   /** The input is longer than the model reads at once. */
   readonly isTooLong: boolean;
 
   constructor(
-    status: 400 | 404 | 422,
+    status: 400 | 404 | 410 | 422,
     message: string,
     param: string | null = null,
     { tooLong: isTooLong = false } = {},

@@ -49,6 +49,7 @@ export {
   type HoldRelease,
   type HoldRequest,
   type Payer,
+  PayerDecorator,
   toActor,
 } from './billing/payer.ts';
 export { PayerFactory } from './billing/payer-factory.ts';

@@ -76,14 +76,14 @@ function assertServesSameRequests(
   successor: AnyModelFile | undefined,
   location: FieldLocation,
 ): void {
-  const named = `names "${model.successor}",`;
-  if (!successor) throw createDataFileError(location, `${named} which is not the id of a model`);
+  const problem = `names "${model.successor}",`;
+  if (!successor) throw createDataFileError(location, `${problem} which is not the id of a model`);
   if (successor.type !== model.type)
-    throw createDataFileError(location, `${named} whose type is ${successor.type} instead of ${model.type}`);
+    throw createDataFileError(location, `${problem} whose type is ${successor.type} instead of ${model.type}`);
   if (isPrivate(successor) !== isPrivate(model))
-    throw createDataFileError(location, `${named} which is ${isPrivate(model) ? 'not ' : ''}a private model`);
+    throw createDataFileError(location, `${problem} which is ${isPrivate(model) ? 'not ' : ''}a private model`);
   if (isTextToSpeech(successor) !== isTextToSpeech(model))
-    throw createDataFileError(location, `${named} whose capabilities differ`);
+    throw createDataFileError(location, `${problem} whose capabilities differ`);
 }
 
 function isTextToSpeech(model: AnyModelFile): boolean {
@@ -95,10 +95,10 @@ function assertNoCycle(
   modelsById: ReadonlyMap<string, AnyModelFile>,
   location: FieldLocation,
 ): void {
-  const seen = new Set([id]);
+  const visited = new Set([id]);
   for (let next = successor; next !== undefined; next = modelsById.get(next)?.successor) {
-    if (seen.has(next)) throw createDataFileError(location, `leads back to "${next}"`);
-    seen.add(next);
+    if (visited.has(next)) throw createDataFileError(location, `leads back to "${next}"`);
+    visited.add(next);
   }
 }
 

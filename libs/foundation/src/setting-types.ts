@@ -129,6 +129,21 @@ function formatDuration(milliseconds: number): string {
   return `${milliseconds / unitMs}${unit}`;
 }
 
+/** A day, such as `2026-11-29`. */
+export function date(variable: string, meaning: string): Setting<string> {
+  return {
+    variable,
+    meaning,
+    defaultValue: '',
+    read(env) {
+      const value = readVariable(env, variable) ?? '';
+      const instant = Date.parse(`${value}T00:00:00Z`);
+      const isValid = !Number.isNaN(instant) && new Date(instant).toISOString().startsWith(`${value}T`);
+      return isValid ? value : invalidSetting(variable, 'a date, such as 2026-11-29', value);
+    },
+  };
+}
+
 /** A non-negative decimal amount of USD. */
 export function dollars(variable: string, defaultValue: string, meaning: string): Setting<PicoUsd> {
   return {

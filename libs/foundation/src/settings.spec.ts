@@ -39,6 +39,7 @@ describe('without any setting', () => {
       eventStoreUrl: undefined,
       masterKeys: undefined,
       catalogueDir: undefined,
+      catalogueDay: undefined,
       lndUrl: 'http://127.0.0.1:3100/lnd',
       lndMacaroon: '00',
       lndCertificates: undefined,
@@ -138,6 +139,7 @@ describe('a setting', () => {
       'tU-RLjMiDpY2U0o3W1oFowar36RFGpWloPbW9-RuZdo9MyZpZD0w',
     ],
     ['CATALOGUE_DIR', import.meta.dirname, 'catalogueDir', import.meta.dirname],
+    ['CATALOGUE_DAY', '2028-02-29', 'catalogueDay', '2028-02-29'],
     ['DISCONNECT_DRAIN_MS', '0', 'drainTimeoutMs', 0],
     ['BACKUP_EVERY', '90m', 'backupEveryMs', 5_400_000],
     ['BACKUP_EVERY', '1d', 'backupEveryMs', 86_400_000],
@@ -331,6 +333,8 @@ describe('an invalid setting', () => {
 
   test.each([
     ['CATALOGUE_DIR', '/nowhere', 'a directory'],
+    ['CATALOGUE_DAY', '2026-02-29', 'a date, such as 2026-11-29'],
+    ['CATALOGUE_DAY', '2026-2-1', 'a date, such as 2026-11-29'],
     ['BACKUP_EVERY', '30s', 'a time from 1m to 30d, such as 30m, 6h or 1d'],
     ['BACKUP_EVERY', '6', 'a time from 1m to 30d, such as 30m, 6h or 1d'],
     ['PRIVATE_SOURCES', 'http://10.0.0.7/pictures', 'addresses that start with http:// or https:// and have no path'],

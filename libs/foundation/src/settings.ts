@@ -24,6 +24,7 @@ import {
   allowFile,
   certificates,
   choice,
+  date,
   directory,
   flag,
   hex,
@@ -74,6 +75,12 @@ export const SETTINGS = {
   ...STORE_SETTINGS,
   ...BACKUP_SETTINGS,
   catalogueDir: optional(directory('CATALOGUE_DIR', 'Directory of models and prices; unset: the shipped catalogue')),
+  catalogueDay: optional(
+    date(
+      'CATALOGUE_DAY',
+      'UTC day, such as 2027-02-01, that decides which models have retired, to try out a day with the sandbox; not allowed with a real service; unset: today',
+    ),
+  ),
   lndUrl: createPaymentUrlSetting(
     'LND_REST_URL',
     '/lnd',

@@ -74,6 +74,7 @@ describe('the sandbox together with real services is reported:', () => {
     ['the sandbox with a key', { OPENAI_BASE_URL: 'http://127.0.0.1:3100/v1' }, 'OPENAI_BASE_URL is the address of'],
     ['a sandbox on another host', { ...REMOTE_SANDBOX, BTCPAY_URL: 'http://sandbox:1/btcpay' }, 'BTCPAY_URL is the'],
     ['only a public address', { ...nobodyPays, OPENAI_API_KEY: '' }, 'although PUBLIC_BASE_URL is real'],
+    ['a day that is not today', { CATALOGUE_DAY: '2026-11-29' }, 'CATALOGUE_DAY must not be set'],
     ['test cards', { STRIPE_SECRET_KEY: 'sk_test_abc' }, 'STRIPE_SECRET_KEY is a test key'],
     ['the macaroon of the sandbox', { LND_MACAROON: '' }, 'LND_MACAROON must be set if LND_REST_URL is set.'],
   ])('%s', (_, env, complaint) => {

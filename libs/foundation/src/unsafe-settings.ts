@@ -59,6 +59,10 @@ function listSandboxIssues(
       issues.push(
         `${variable} is the address of the sandbox, whose money and models are not real, although ${advice}.`,
       );
+  if (readVariable(env, 'CATALOGUE_DAY') !== undefined)
+    issues.push(
+      `CATALOGUE_DAY must not be set, because models that no longer exist would be sold, although ${real} is real.`,
+    );
   if (/^(sk|rk)_test_/.test(readVariable(env, 'STRIPE_SECRET_KEY') ?? ''))
     issues.push(`STRIPE_SECRET_KEY is a test key, whose money is free, although ${advice}.`);
   const lnd = readVariable(env, 'LND_REST_URL');

@@ -10,8 +10,6 @@ import { ProcessRole } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 import { StreamsModule } from './streams.module.ts';
 
-type CatalogueDependencies = [providers: ConnectedProviders, priceLists: PriceLists, clock: Clock];
-
 /** Models and prices. A price list is published as an event before any request is charged at its prices. */
 @Module({
   imports: [StoresModule, StreamsModule, ProvidersModule],
@@ -19,12 +17,7 @@ type CatalogueDependencies = [providers: ConnectedProviders, priceLists: PriceLi
     {
       provide: CatalogueService,
       inject: [ProcessRole, Foundation, ConnectedProviders, PriceLists, Clock],
-      useFactory: (...[role, foundation, ...dependencies]: [ProcessRole, Foundation, ...CatalogueDependencies]) => {
-        const catalogue = readInitialCatalogue(createSource(role, dependencies[0]));
-        return foundation.startDeadline.waitFor('the price list in the event store', () =>
-          CatalogueService.create(catalogue, ...dependencies),
-        );
-      },
+      useFactory: openCatalogues,
     },
     {
       provide: CatalogueWatch,
@@ -41,6 +34,24 @@ type CatalogueDependencies = [providers: ConnectedProviders, priceLists: PriceLi
   exports: [CatalogueService],
 })
 export class CatalogueModule {}
+
+type CatalogueInputs = readonly [
+  role: ProcessRole,
+  foundation: Foundation,
+  providers: ConnectedProviders,
+  priceLists: PriceLists,
+  clock: Clock,
+];
+
+function openCatalogues(...inputs: CatalogueInputs): Promise<CatalogueService> {
+  const [role, foundation, providers, priceLists, clock] = inputs;
+  const { catalogueDay } = role.settings;
+  const calendar = catalogueDay === undefined ? clock : { nowMs: () => Date.parse(catalogueDay) };
+  const catalogue = readInitialCatalogue(createSource(role, providers));
+  return foundation.startDeadline.waitFor('the price list in the event store', () =>
+    CatalogueService.create(catalogue, { providers, priceLists, clock, calendar }),
+  );
+}
 
 /** A catalogue is also invalid if it requires capabilities that its providers do not have. */
 function createSource({ settings }: ProcessRole, providers: ConnectedProviders): CatalogueSource {

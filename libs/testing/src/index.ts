@@ -83,6 +83,7 @@ export {
   copyCatalogue,
   createTestEndpoint,
   createTestModel,
+  TEST_DAY,
   TEST_MODELS,
 } from './world/test-catalogue.ts';
 export { createTestDatabase, type TestDatabase } from './world/test-database.ts';

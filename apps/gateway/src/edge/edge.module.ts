@@ -4,6 +4,7 @@ import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import pg from 'pg';
 import {
   type Caller,
+  CatalogueService,
   Clock,
   FreeModelLimits,
   getClaimLeaseMs,
@@ -22,7 +23,15 @@ import {
 import { PostgresIdempotencyStore } from '#connectors';
 import { ConnectionGuard, Foundation } from '#foundation';
 import type { Runtime } from '#kernel';
-import { BillingModule, PaymentsModule, ProcessRole, SecretsModule, StoresModule, StreamsModule } from '#modules';
+import {
+  BillingModule,
+  CatalogueModule,
+  PaymentsModule,
+  ProcessRole,
+  SecretsModule,
+  StoresModule,
+  StreamsModule,
+} from '#modules';
 import { ProjectorWakeup } from '#projections';
 import { Authenticator } from './authentication/authenticator.ts';
 import { ContentDatabase, contentProviders } from './content.providers.ts';
@@ -36,6 +45,7 @@ import { PublicBaseUrl } from './network/public-base-url.ts';
 import { challengeProviders } from './pay-per-request/challenges.providers.ts';
 import { PayPerRequestGate } from './pay-per-request/pay-per-request-gate.ts';
 import { ReadModelReader } from './reading/read-model-reader.ts';
+import { RetirementNotices } from './responses/retirement-notices.ts';
 import { Uploads } from './uploads/uploads.ts';
 import { BodyParser } from './validation/body-parser.ts';
 import { ValidationPipe } from './validation/validation.ts';
@@ -46,7 +56,7 @@ const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
 
 /** Shared by all API modules: authentication, reads that include earlier writes, idempotency, and error handling. */
 @Module({
-  imports: [BillingModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule],
+  imports: [BillingModule, CatalogueModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule],
   providers: [
     PublicBaseUrl,
     HeavyWorkQueue,
@@ -131,20 +141,23 @@ const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
         Authenticator,
         FreeModelLimits,
         PayPerRequestGate,
+        CatalogueService,
       ],
       useFactory: (
         role: ProcessRole,
-        ...[payers, idempotency, authenticator, freeUse, gate]: [
+        ...[payers, idempotency, authenticator, freeModelLimits, gate, catalogues]: [
           PaidRequestDependencies['payers'],
           IdempotencyService,
           Authenticator,
           FreeModelLimits,
           PayPerRequestGate,
+          CatalogueService,
         ]
-      ) =>
-        role.closeOnExit(
-          new PaidRequestHandler({ payers, idempotency, authenticator, freeModelLimits: freeUse, gate }),
-        ),
+      ) => {
+        const retirementNotices = new RetirementNotices(catalogues);
+        const dependencies = { payers, idempotency, authenticator, freeModelLimits, gate, retirementNotices };
+        return role.closeOnExit(new PaidRequestHandler(dependencies));
+      },
     },
     {
       provide: RECORDING_PAYER_FACTORY,

@@ -30,7 +30,7 @@ export class ChatController {
     body: ChatRequest,
     example: { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'Hello' }] },
     response: { ...jsonContent(ChatCompletion), ...sseContent(ChatCompletionChunk) },
-    errors: [402, 404, 409, 429, 502, 504],
+    errors: [402, 404, 409, 410, 429, 502, 504],
   })
   async complete(
     @CurrentCaller() caller: Caller,

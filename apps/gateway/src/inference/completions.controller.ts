@@ -30,7 +30,7 @@ export class CompletionsController {
     body: CompletionRequest,
     example: { model: 'openai/gpt-5-mini', prompt: 'Hello' },
     response: { ...jsonContent(TextCompletion), ...sseContent(TextCompletionChunk) },
-    errors: [402, 404, 409, 429, 502, 504],
+    errors: [402, 404, 409, 410, 429, 502, 504],
   })
   async complete(
     @CurrentCaller() caller: Caller,

@@ -28,7 +28,7 @@ export class EmbeddingsController {
     body: EmbeddingRequest,
     example: { model: 'openai/text-embedding-3-small', input: 'Hello' },
     response: jsonContent(EmbeddingList),
-    errors: [402, 404, 409, 429, 502, 504],
+    errors: [402, 404, 409, 410, 429, 502, 504],
   })
   async create(
     @CurrentCaller() caller: Caller,

@@ -17,7 +17,7 @@ export const createMessage: OperationOptions = {
   body: MessageRequest,
   example: { ...HELLO, max_tokens: 1_024 },
   response: { ...jsonContent(AnthropicMessageSchema), ...sseContent(MessageStreamEvent) },
-  errors: [402, 404, 409, 429, 502, 504],
+  errors: [402, 404, 409, 410, 429, 502, 504],
 };
 
 export const countMessageTokens: OperationOptions = {
@@ -32,5 +32,5 @@ export const countMessageTokens: OperationOptions = {
   body: TokenCountRequest,
   example: HELLO,
   response: jsonContent(TokenCount),
-  errors: [402, 404],
+  errors: [402, 404, 410],
 };

@@ -2,6 +2,7 @@
 import { selectDefaultEndpoints } from '#application';
 import {
   type AnyModel,
+  type Catalogue,
   calculateListPrice,
   calculateTierPrice,
   type Endpoint,
@@ -13,13 +14,16 @@ import {
   MEDIA_UNITS,
   type MediaModel,
   type MediaUnit,
+  type Retirement,
 } from '#catalogue';
 import { calculateCostAndPrice, type Unit } from '#domain';
 import { formatUsd, money, toJsonNumber, toUsdJsonNumber } from '#kernel';
+import { toRetirementJson } from '../edge/responses/retirement-notices.ts';
 
 export type ModelJson = ReturnType<typeof toModelJson>;
 
-export function toModelJson(model: AnyModel) {
+/** @param retirement the end of the model if clients get a notice of it */
+export function toModelJson(model: AnyModel, retirement: Retirement | undefined) {
   const [context, maxOutput] = isMediaModel(model) ? [0, 0] : [model.context, model.maxOutput];
   return {
     id: model.id,
@@ -53,6 +57,7 @@ export function toModelJson(model: AnyModel) {
     per_request_limits: null,
     default_parameters: null,
     supported_voices: isMediaModel(model) && model.voices.length > 0 ? model.voices.map(({ id }) => id) : null,
+    ...toRetirementJson(retirement),
     links: { details: `/v1/models/${model.id}` },
   };
 }
@@ -63,11 +68,15 @@ export function isAvailable(model: AnyModel): boolean {
 }
 
 /** Returns the endpoints of a model as OpenRouter lists them, with their privacy and whether they serve by default. */
-export function toEndpointsJson(model: AnyModel) {
+export function toEndpointsJson(model: AnyModel, catalogue: Catalogue) {
   const { id, name, created, description } = model;
   const served = isMediaModel(model) ? model.endpoints : selectDefaultEndpoints(model);
   const all: readonly Endpoint[] = model.endpoints;
-  const endpoints = all.map((endpoint) => ({ ...toEndpointJson(model, endpoint), default: served.includes(endpoint) }));
+  const endpoints = all.map((endpoint) => ({
+    ...toEndpointJson(model, endpoint),
+    expiration_date: catalogue.findEndpointRetirementDay(model, endpoint) ?? null,
+    default: served.includes(endpoint),
+  }));
   return { id, name, created, description, architecture: toArchitecture(model), endpoints };
 }
 

@@ -23,6 +23,7 @@ interface ModelListCache {
   readonly catalogue: Catalogue;
   readonly medians: ReadonlyMap<string, MedianPrice>;
   readonly rows: readonly ModelJson[];
+  readonly retiredRows: readonly ModelJson[];
   readonly serialized: LRUCache<string, Buffer>;
 }
 
@@ -46,8 +47,10 @@ export class ModelsController {
     const filter = parseModelFilter(query.type || 'chat');
     const isPopular = isTrue(query.popular);
     // The route is public. Concurrent and slow readers share the same bytes, so that they use little memory.
-    const { serialized, ...listing } = this.refreshCache(await this.medians.loadByModel());
-    const key = JSON.stringify([filter.includesPrivate, isPopular, filter.types, permitted ?? null]);
+    const { serialized, rows, retiredRows, medians } = this.refreshCache(await this.medians.loadByModel());
+    const includesRetired = isTrue(query.include_retired);
+    const key = JSON.stringify([filter.includesPrivate, isPopular, includesRetired, filter.types, permitted ?? null]);
+    const listing = { rows: includesRetired ? [...rows, ...retiredRows] : rows, medians };
     const list = serialized.get(key) ?? serializeList(listing, filter, isPopular, permitted);
     serialized.set(key, list);
     return list;
@@ -58,7 +61,8 @@ export class ModelsController {
   @Operation(operations.getModel)
   async getModelDetails(@Param('*') id: string, @PermittedModels() permitted: ModelPatterns) {
     const model = this.resolveModel(id, permitted);
-    return { ...toModelJson(model), ...toMedianJson((await this.medians.loadByModel()).get(model.id)) };
+    const retirement = this.catalogues.current.findRetirement(model);
+    return { ...toModelJson(model, retirement), ...toMedianJson((await this.medians.loadByModel()).get(model.id)) };
   }
 
   @Get(['v1/models/:author/:slug/endpoints', 'models/:author/:slug/endpoints'])
@@ -68,17 +72,24 @@ export class ModelsController {
     @Param('slug') slug: string,
     @PermittedModels() permitted: ModelPatterns,
   ) {
-    return { data: toEndpointsJson(this.resolveModel(`${author}/${slug}`, permitted)) };
+    return this.createEndpointList(`${author}/${slug}`, permitted);
   }
 
   /** `id` is an alias, or a model id whose slash is encoded. */
   @Get(['v1/models/:id/endpoints', 'models/:id/endpoints'])
   @Operation(operations.listEndpointsById)
   listEndpointsById(@Param('id') id: string, @PermittedModels() permitted: ModelPatterns) {
-    return { data: toEndpointsJson(this.resolveModel(id, permitted)) };
+    return this.createEndpointList(id, permitted);
   }
 
-  /** @throws InvalidRequestError 404 for an unknown or unavailable model, or one that the API key does not permit */
+  private createEndpointList(id: string, permitted: ModelPatterns) {
+    return { data: toEndpointsJson(this.resolveModel(id, permitted), this.catalogues.current) };
+  }
+
+  /**
+   * @throws InvalidRequestError 404 for an unknown or unavailable model, or one that the API key does not permit; 410 for
+   * one that has retired
+   */
   private resolveModel(id: string, permitted: ModelPatterns): AnyModel {
     const catalogue = this.catalogues.current;
     const model = catalogue.findModel(id);
@@ -91,8 +102,10 @@ export class ModelsController {
   private refreshCache(medians: ModelListCache['medians']): ModelListCache {
     const catalogue = this.catalogues.current;
     if (this.cache?.catalogue === catalogue && this.cache.medians === medians) return this.cache;
-    const rows = catalogue.models.filter(isAvailable).map(toModelJson);
-    this.cache = { catalogue, medians, rows, serialized: new LRUCache({ max: MAX_CACHED_LISTS }) };
+    const toRows = (models: readonly AnyModel[]) =>
+      models.filter(isAvailable).map((model) => toModelJson(model, catalogue.findRetirement(model)));
+    const [rows, retiredRows] = [toRows(catalogue.models), toRows(catalogue.retiredModels)];
+    this.cache = { catalogue, medians, rows, retiredRows, serialized: new LRUCache({ max: MAX_CACHED_LISTS }) };
     return this.cache;
   }
 }

@@ -22,7 +22,7 @@ export const getModel: OperationOptions = {
     id: { description: 'The id of a model; its slash may be sent as %2F', example: 'openai/gpt-5-mini' },
   },
   response: jsonContent(ModelSchema),
-  errors: [404],
+  errors: [404, 410],
 };
 
 const endpoints = {
@@ -33,7 +33,7 @@ const endpoints = {
   auth: 'optional',
   cacheable: true,
   response: jsonContent(EndpointList),
-  errors: [404],
+  errors: [404, 410],
 } as const;
 
 export const listEndpoints: OperationOptions = {

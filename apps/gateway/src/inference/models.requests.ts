@@ -13,4 +13,7 @@ export class ModelsQuery {
 
   @IsBooleanFlag('Only popular models')
   popular?: string;
+
+  @IsBooleanFlag('Also models that have retired, which are marked by an `expiration_date` that has come')
+  include_retired?: string;
 }

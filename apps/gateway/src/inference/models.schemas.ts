@@ -1,5 +1,16 @@
 import { type JsonSchema, nameSchema } from '../openapi/operation.ts';
-import { array, BOOLEAN, COUNT, nullable, object, STRING, seconds, text, usd } from '../openapi/schemas.ts';
+import {
+  array,
+  BOOLEAN,
+  COUNT,
+  nullable,
+  object,
+  RETIREMENT_FIELDS,
+  STRING,
+  seconds,
+  text,
+  usd,
+} from '../openapi/schemas.ts';
 
 const NOTHING: JsonSchema = { type: 'null' };
 const decimal = (description: string) =>
@@ -122,6 +133,7 @@ export const ModelSchema = nameSchema(
       per_request_limits: NOTHING,
       default_parameters: NOTHING,
       supported_voices: nullable({ ...array(STRING), description: 'The ids of the voices of a speech model' }),
+      ...RETIREMENT_FIELDS,
       links: object({ details: STRING }),
     },
     ['capabilities'],
@@ -165,6 +177,7 @@ const EndpointSchema = nameSchema(
       latency_ms: nullable({ type: 'number', description: 'Milliseconds to the first token' }),
       tokens_per_second: nullable({ type: 'number' }),
     }),
+    expiration_date: RETIREMENT_FIELDS.expiration_date,
     default: { ...BOOLEAN, description: 'Whether the endpoint serves requests without provider preferences' },
     status: { const: 0 },
     uptime_last_5m: UNKNOWN,

@@ -23,7 +23,7 @@ export const createResponse: OperationOptions = {
   body: ResponsesInput,
   example: { model: 'openai/gpt-5-mini', input: 'Hello' },
   response: { ...jsonContent(ResponseSchema), ...sseContent(ResponseStreamEvent) },
-  errors: [402, 404, 409, 429, 502, 504],
+  errors: [402, 404, 409, 410, 429, 502, 504],
 };
 
 export const countResponseTokens: OperationOptions = {
@@ -37,7 +37,7 @@ export const countResponseTokens: OperationOptions = {
   body: ConversationInput,
   example: { model: 'openai/gpt-5-mini', input: 'Hello' },
   response: jsonContent(ResponseTokens),
-  errors: [402, 404],
+  errors: [402, 404, 410],
 };
 
 export const compactResponse: OperationOptions = {
@@ -51,7 +51,7 @@ export const compactResponse: OperationOptions = {
   body: ConversationInput,
   example: { model: 'openai/gpt-5-mini', input: 'Hello' },
   response: jsonContent(CompactedResponse),
-  errors: [402, 404, 409, 429, 502, 504],
+  errors: [402, 404, 409, 410, 429, 502, 504],
 };
 
 export const listInputItems: OperationOptions = {

@@ -33,6 +33,15 @@ export const RESPONSE_HEADERS = {
     description: 'The response may not include the latest changes, which were not available in time',
     schema: { const: 'true' },
   },
+  sunset: {
+    description:
+      'When the model of the request ends, if that is within 30 days: from then on, requests for it get 410 (RFC 8594)',
+    schema: { type: 'string', pattern: ' GMT$' },
+  },
+  link: {
+    description: 'The model that replaces the model of the request when it ends',
+    schema: { type: 'string', pattern: '; rel="successor-version"$' },
+  },
   'x-cost-usd': {
     description: 'The amount that was charged, in USD: a plain decimal without exponent',
     schema: { type: 'string', pattern: '^\\d+(\\.\\d+)?$' },
@@ -97,7 +106,7 @@ export function getResponseHeaders(
   const isIdempotent = (paid && !streamed) || creates;
   return [
     ...(errorFormat === 'anthropic' ? (['request-id'] as const) : []),
-    ...(paid ? (['x-generation-id'] as const) : []),
+    ...(paid ? (['x-generation-id', 'sunset', 'link'] as const) : []),
     ...(isIdempotent && status < 300 ? (['idempotent-replayed'] as const) : []),
     ...(priced && status < 300 ? (['x-cost-usd'] as const) : []),
     ...(searches && status < 300 ? (['x-web-search-ignored'] as const) : []),

@@ -111,3 +111,11 @@ export const AnthropicErrorSchema = nameSchema(
     request_id: STRING,
   }),
 );
+
+/** Fields that mark a model from 30 days before its end. */
+export const RETIREMENT_FIELDS = {
+  expiration_date: nullable(
+    text('The first UTC day on which it is not served, if that is within 30 days or has come', { format: 'date' }),
+  ),
+  successor: nullable(text('The id of the model to use instead')),
+};

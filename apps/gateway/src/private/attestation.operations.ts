@@ -36,5 +36,5 @@ export const getAttestation: OperationOptions = {
   query: AttestationQuery,
   example: { model: 'private/gpt-oss-120b' },
   response: jsonContent(Attestation),
-  errors: [404, 429, 502, 503, 504],
+  errors: [404, 410, 429, 502, 503, 504],
 };

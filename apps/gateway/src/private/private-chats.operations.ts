@@ -34,5 +34,5 @@ export const createPrivateChat: OperationOptions = {
     },
   },
   response: { 'text/event-stream': SEALED, 'application/json': SEALED },
-  errors: [402, 404, 413, 422, 429, 502, 504],
+  errors: [402, 404, 410, 413, 422, 429, 502, 504],
 };

@@ -1,6 +1,6 @@
 import { type Catalogue, PRIVATE_PREFIX } from '#catalogue';
 import { InvalidRequestError } from '../errors.ts';
-import { resolveModel } from '../routing/preferences.ts';
+import { parseModelName } from '../routing/preferences.ts';
 
 /**
  * Returns the ids that a list of permitted models means: aliases and names with suffixes become ids. Patterns stay as
@@ -23,11 +23,11 @@ function isDataLookup(name: string, catalogue: Catalogue): boolean {
   return catalogue.findDataEndpoint(name.slice(0, slash), name.slice(slash + 1)) !== undefined;
 }
 
+/** Also finds a model that is not offered at present or has retired: an existing key may name it. */
 function findModelId(name: string, catalogue: Catalogue): string | undefined {
-  const model = catalogue.findModel(name); // also one that is not offered at present
-  if (model || name.startsWith(PRIVATE_PREFIX)) return model?.id;
+  if (name.startsWith(PRIVATE_PREFIX)) return catalogue.findModel(name)?.id;
   try {
-    return resolveModel(name, catalogue).model.id;
+    return parseModelName(name, catalogue).model.id;
   } catch (error) {
     if (error instanceof InvalidRequestError) return undefined;
     throw error;

@@ -8,6 +8,7 @@ import {
   type Endpoint,
   PRIVATE_PREFIX,
   QUANTIZATIONS,
+  type Retirement,
   type TokenPricedModel,
   toSlug,
 } from '#catalogue';
@@ -74,18 +75,25 @@ const PRIVATE_MODEL_MESSAGE =
   'Private models are only reachable through the local encrypting proxy: see "Private models" in the documentation at /docs';
 
 /**
- * Finds a model by its id or alias, with or without suffixes. Private models are rejected, because the routes that call
- * this function read the request.
- * @throws InvalidRequestError 404 if there is no such model or variant, or no provider here serves it; 400 for a
- * private model
+ * Resolves the model of a request. Private models are rejected, because the routes that call this function read the
+ * request.
+ * @throws InvalidRequestError 404 if there is no such model or variant, or no provider here serves it; 410 if it has
+ * retired; 400 for a private model
  */
 export function resolveModel(name: string, catalogue: Catalogue): ResolvedModel<AnyModel> {
   if (name.startsWith(PRIVATE_PREFIX)) throw new InvalidRequestError(400, PRIVATE_MODEL_MESSAGE, 'model');
+  const resolved = parseModelName(name, catalogue);
+  assertModelOffered(resolved.model, catalogue);
+  return resolved;
+}
+
+/**
+ * Finds a model by its id or alias, with or without suffixes, even one that is not offered or has retired.
+ * @throws InvalidRequestError 404 if there is no such model or variant
+ */
+export function parseModelName(name: string, catalogue: Catalogue): ResolvedModel<AnyModel> {
   const exactMatch = catalogue.findModel(name);
-  if (exactMatch) {
-    assertModelOffered(exactMatch, catalogue);
-    return { model: exactMatch, sort: undefined, online: false, forwardedSuffix: '' };
-  }
+  if (exactMatch) return { model: exactMatch, sort: undefined, online: false, forwardedSuffix: '' };
   const parts = name.split(':');
   // An id may contain a colon: the longest prefix that is a model counts.
   const length = parts.findLastIndex((_, i) => catalogue.findModel(parts.slice(0, i + 1).join(':')) !== undefined) + 1;
@@ -101,13 +109,20 @@ export function resolveModel(name: string, catalogue: Catalogue): ResolvedModel<
     else if (suffix === 'thinking' || suffix === 'extended') model = resolveVariant(model, suffix, name, catalogue);
     else forwardedSuffix += `:${suffix}`;
   }
-  assertModelOffered(model, catalogue);
   return { model, sort, online, forwardedSuffix };
 }
 
-/** @throws InvalidRequestError 404 if no provider of this installation serves the model */
-export function assertModelOffered({ id }: AnyModel, catalogue: Catalogue): void {
+/** @throws InvalidRequestError 410 if the model has retired; 404 if no provider of this installation serves it */
+export function assertModelOffered(model: AnyModel, catalogue: Catalogue): void {
+  const { id } = model;
+  const retirement = catalogue.findRetirement(model);
+  if (retirement?.isOver) throw createRetiredError(id, retirement);
   assertOffered(catalogue, id, `The model "${id}"`, 'model');
+}
+
+function createRetiredError(id: string, { day, successor }: Retirement): InvalidRequestError {
+  const advice = successor === undefined ? '' : `; use "${successor}"`;
+  return new InvalidRequestError(410, `The model "${id}" was retired on ${day}${advice}`, 'model');
 }
 
 function resolveVariant(

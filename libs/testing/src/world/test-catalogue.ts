@@ -7,6 +7,12 @@ import type { PaymentTerms } from '#domain';
 /** Name of the catalogue file with the models of specs. */
 export const TEST_MODELS = 'test.json';
 
+/**
+ * The day on which worlds and built programs of specs use the catalogue, so that no spec fails because a model has
+ * retired since.
+ */
+export const TEST_DAY = '2026-11-29';
+
 /** Copies the shipped catalogue to a new directory and adds models. */
 export async function copyCatalogue(directory: string, models: readonly object[]): Promise<void> {
   await cp(getShippedCatalogueDir(), directory, { recursive: true });

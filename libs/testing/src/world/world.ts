@@ -28,7 +28,7 @@ import { SagasModule } from '../../../../apps/sagas/src/sagas.module.ts';
 import { startSandbox } from '../../../../apps/sandbox/src/sandbox.ts';
 import { SandboxBillReader } from './sandbox-bill.ts';
 import { type EnvironmentVariables, resolveSandboxSettings } from './sandbox-settings.ts';
-import { copyCatalogue } from './test-catalogue.ts';
+import { copyCatalogue, TEST_DAY } from './test-catalogue.ts';
 import { createTestDatabase } from './test-database.ts';
 
 /** Raises the limits per IP address, because all requests of a test come from one address. */
@@ -97,6 +97,7 @@ export class TestWorld {
       DATA_DIR: directory,
       PORT: '0',
       SANDBOX_PORT: new URL(sandbox.url).port,
+      CATALOGUE_DAY: TEST_DAY,
       LOG_LEVEL: 'fatal',
       DRAIN_DELAY_MS: '0',
       SHUTDOWN_TIMEOUT_MS: '2000',

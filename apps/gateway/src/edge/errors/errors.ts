@@ -105,6 +105,8 @@ const NOT_FOUND: ErrorDefinition = [404, 'not_found', 'not_found'];
 const PAYMENT_REQUIRED: ErrorDefinition = [402, 'payment_required', 'payment_required'];
 const UNAVAILABLE: ErrorDefinition = [503, 'unavailable', 'server'];
 
+const MODEL_RETIRED: ErrorDefinition = [410, 'invalid_request_error', 'not_found', 'model_retired'];
+
 const createNotFoundDefinition = (code: string): ErrorDefinition => [404, 'invalid_request_error', 'not_found', code];
 const RESOURCE_NOT_FOUND = createNotFoundDefinition('not_found');
 /** By the parameter that names the missing object. */
@@ -200,6 +202,7 @@ export const ERROR_DEFINITIONS: readonly ErrorDefinition[] = [
   ...Object.values(STATUSES),
   TOO_LONG,
   UNPROCESSABLE,
+  MODEL_RETIRED,
   RESOURCE_NOT_FOUND,
   ...NOT_FOUND_BY_PARAM.values(),
   ...IDEMPOTENCY_ERROR_TYPES.map((type): ErrorDefinition => [409, type, 'invalid_request']),
@@ -256,6 +259,7 @@ export function toErrorResponse(error: unknown): ErrorResponse | undefined {
   if (error instanceof InvalidRequestError) {
     const { status, message, param, isTooLong } = error;
     if (status === 404) return createNotFoundResponse(param, message);
+    if (status === 410) return createErrorResponse(MODEL_RETIRED, message, { param });
     if (status === 422) return createErrorResponse(UNPROCESSABLE, message, { param });
     return createErrorResponse(isTooLong ? TOO_LONG : INVALID, message, { param });
   }

@@ -7,6 +7,7 @@ import {
   type IdempotencyService,
   type IdempotentRequest,
   type InvalidProofReason,
+  InvalidRequestError,
   type Payer,
   type PayerFactory,
   type SavedHttpResponse,
@@ -19,6 +20,7 @@ import { BadRequestError } from '../errors/errors.ts';
 import { toNetwork } from '../network/client-addresses.ts';
 import { normalizePath, type PayPerRequestGate } from '../pay-per-request/pay-per-request-gate.ts';
 import { attachRecording, HttpClientConnection, ResponseRecording } from '../responses/response-recording.ts';
+import type { RetirementNotices } from '../responses/retirement-notices.ts';
 import { Upload } from '../uploads/upload.ts';
 
 const IDEMPOTENCY_KEY_PATTERN = /^[\x20-\x7e]{1,255}$/;
@@ -47,6 +49,7 @@ export interface PaidRequestDependencies {
   readonly authenticator: Authenticator;
   readonly freeModelLimits: FreeModelLimits;
   readonly gate: PayPerRequestGate;
+  readonly retirementNotices: RetirementNotices;
 }
 
 /**
@@ -95,7 +98,7 @@ export class PaidRequestHandler {
   private async serveAnonymous(reply: FastifyReply, operation: PaidOperation): Promise<void> {
     const { anonymousCaller } = reply.request;
     if (anonymousCaller === undefined) throw new Error('request.anonymousCaller is not set');
-    const quote = (payer: Payer) => runWithUpload(reply, () => operation.serve(payer, new HttpClientConnection(reply)));
+    const quote = (payer: Payer) => this.runOperation(reply, payer, operation);
     if (!('proof' in anonymousCaller))
       return this.dependencies.gate.requirePayment(reply, anonymousCaller.reason, quote);
     const proofError = await this.serveIfPaid(reply, anonymousCaller.proof, operation);
@@ -131,7 +134,7 @@ export class PaidRequestHandler {
       return undefined;
     } catch (error) {
       const proofError = this.dependencies.gate.toProofError(error);
-      if (proofError === undefined) throw error;
+      if (proofError === undefined) throw explainUnusedPayment(error);
       return proofError;
     }
   }
@@ -145,7 +148,12 @@ export class PaidRequestHandler {
     if ('complete' in claimed) this.startRecording(reply, claimed.complete);
     reply.header('x-generation-id', `gen-${reply.request.id}`);
     const payer = this.dependencies.freeModelLimits.wrapPayer(claimed.payer, () => toNetwork(reply.request.ip));
-    await runWithUpload(reply, () => operation.serve(payer, new HttpClientConnection(reply)));
+    await this.runOperation(reply, payer, operation);
+  }
+
+  private runOperation(reply: FastifyReply, payer: Payer, { serve }: PaidOperation): Promise<unknown> {
+    const notifyingPayer = this.dependencies.retirementNotices.wrapPayer(payer, reply);
+    return runWithUpload(reply, () => serve(notifyingPayer, new HttpClientConnection(reply)));
   }
 
   /**
@@ -212,6 +220,13 @@ export class PaidRequestHandler {
 /** Retains the files of an upload until `work` has ended. */
 function runWithUpload<T>({ request: { body } }: FastifyReply, work: () => Promise<T>): Promise<T> {
   return body instanceof Upload ? body.retainWhile(work) : work();
+}
+
+/** A request that was paid for before its model retired can never be served, so its payer learns what to do. */
+function explainUnusedPayment(error: unknown): unknown {
+  if (!(error instanceof InvalidRequestError) || error.status !== 410) return error;
+  const advice = 'the payment was not used and is owed to you: save its proof and contact the operator';
+  return new InvalidRequestError(410, `${error.message}; ${advice}`, error.param);
 }
 
 function sendSavedResponse({ status, headers, body }: SavedHttpResponse, reply: FastifyReply): void {

@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CatalogueService, Speak, supportsLanguage, Transcribe } from '#application';
 import { CurrentCaller } from '../../edge/authentication/authenticator.ts';
 import { getQuerySource, PaidRequestHandler } from '../../edge/idempotency/paid-request-handler.ts';
+import { toRetirementJson } from '../../edge/responses/retirement-notices.ts';
 import { Uploaded, type UploadedFile } from '../../edge/uploads/upload.ts';
 import { Operation } from '../../openapi/operation.ts';
 import * as operations from './audio.operations.ts';
@@ -71,6 +72,11 @@ export class AudioController {
   @Get(toAudioPaths('models'))
   @Operation(operations.listAudioModels)
   listModels() {
-    return { object: 'list', data: listAvailableAudioModels(this.catalogues.current.models).map(toAudioModelJson) };
+    const { current } = this.catalogues;
+    const data = listAvailableAudioModels(current.models).map((model) => ({
+      ...toAudioModelJson(model),
+      ...toRetirementJson(current.findRetirement(model)),
+    }));
+    return { object: 'list', data };
   }
 }

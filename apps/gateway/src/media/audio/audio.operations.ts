@@ -16,7 +16,7 @@ export const transcribe: OperationOptions = {
   body: TranscriptionRequest,
   example: { model: 'nova-3', response_format: 'verbose_json' },
   response: TRANSCRIPT,
-  errors: [402, 404, 409, 429, 502, 504],
+  errors: [402, 404, 409, 410, 429, 502, 504],
 };
 
 export const speak: OperationOptions = {
@@ -30,7 +30,7 @@ export const speak: OperationOptions = {
   body: SpeechRequest,
   example: { model: 'deepgram_aura_2', input: 'Every coin is counted.', voice: 'aura-2-thalia-en' },
   response: SPEECH,
-  errors: [402, 404, 409, 422, 429, 502, 504],
+  errors: [402, 404, 409, 410, 422, 429, 502, 504],
 };
 
 export const listVoices: OperationOptions = {

@@ -1,5 +1,5 @@
 import { type Content, jsonContent, nameSchema } from '../../openapi/operation.ts';
-import { array, COUNT, nullable, object, STRING, text, usd } from '../../openapi/schemas.ts';
+import { array, COUNT, nullable, object, RETIREMENT_FIELDS, STRING, text, usd } from '../../openapi/schemas.ts';
 
 const SECONDS = { type: 'number', minimum: 0 };
 const USAGE = object({ type: { const: 'duration' }, seconds: COUNT, cost: usd('The charged amount') });
@@ -89,6 +89,7 @@ export const AudioModelList = nameSchema(
         ),
         languages: array(STRING),
         max_characters: nullable(COUNT),
+        ...RETIREMENT_FIELDS,
       }),
     ),
   }),

@@ -18,7 +18,7 @@ import { jsonContent, Operation, sseContent } from '../../openapi/operation.ts';
 import { ImageEditRequest, ImageGenerationRequest } from './images.requests.ts';
 import { ImageEvent, ImageList } from './images.schemas.ts';
 
-const ERRORS = [402, 404, 409, 429, 502, 504];
+const ERRORS = [402, 404, 409, 410, 429, 502, 504];
 /** Maximum size of each uploaded file. */
 const MAX_IMAGE_BYTES = 25 * 1024 * 1024;
 /** OpenAI's clients may send several images and a mask. Only the first image is used. */

@@ -16,7 +16,7 @@ export const createVideo: OperationOptions = {
   body: VideoRequest,
   example: { model: 'kling/kling-2.5-turbo', prompt: 'A harbour at dusk', duration: 5 },
   response: jsonContent(SubmittedVideoSchema),
-  errors: [402, 404, 409, 429, 502, 504],
+  errors: [402, 404, 409, 410, 429, 502, 504],
 };
 
 export const getVideo: OperationOptions = {
