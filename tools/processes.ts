@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { TEST_DAY } from '../libs/testing/src/world/test-catalogue.ts';
 
 /** A host with other load may need a minute. */
 const START_TIMEOUT_MS = 120_000;
@@ -56,7 +57,9 @@ export async function startProgram(
   };
 }
 
-/** Starts a built app. The sandbox simulates payments that are not configured, even if other services are real. */
+/**
+ * Starts a built app on the day of the specs; builds of earlier releases do not have the setting. The sandbox simulates payments that are not configured, even if other services are real.
+ */
 export function startApp(
   name: string,
   env: Record<string, string>,
@@ -65,7 +68,7 @@ export function startApp(
 ): Promise<StartedProcess> {
   return startProgram(
     [process.execPath, `dist/apps/${name}/src/main.js`],
-    { LOG_LEVEL: 'info', ALLOW_SANDBOX: 'true', ...env },
+    { LOG_LEVEL: 'info', ALLOW_SANDBOX: 'true', ...(build === root ? { CATALOGUE_DAY: TEST_DAY } : {}), ...env },
     /"msg":"ready"/,
     { cwd: build, timeoutMs },
   );

@@ -2,8 +2,9 @@ import { execFile } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { getShippedCatalogueDir, readCatalogue } from '#catalogue';
+import { copyUndatedCatalogue, createTestEndpoint, createTestModel, TEST_DAY } from '#testing';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps/catalogue/src/main.js');
 
@@ -27,8 +28,10 @@ function run(
 test('check prints the size and the price list version of a valid catalogue', async () => {
   const { models, dataEndpoints, priceList } = readCatalogue();
   const out = `${models.length} models, ${dataEndpoints.length} lookups, price list ${priceList.version}\n`;
-  expect(await run('check')).toEqual({ code: 0, out, err: '' });
-  expect(await run('check', directory)).toEqual({ code: 0, out, err: '' });
+  for (const place of [[], [directory]]) {
+    const { code, out: printed, err } = await run('check', '--day', TEST_DAY, ...place);
+    expect([code, printed, err.replaceAll(/^warning: .*\n/gm, '')]).toEqual([0, out, '']);
+  }
 });
 
 test('check reports a mistake with its file, line and field', async () => {
@@ -46,10 +49,54 @@ test('check reports an example that its own lookup rejects', async () => {
   await cp(getShippedCatalogueDir(), own, { recursive: true });
   const file = path.join(own, 'data-endpoints.json');
   await writeFile(file, (await readFile(file, 'utf8')).replace('"numResults": 5', '"numResults": 11'));
-  const { code, err } = await run('check', own);
+  const { code, err } = await run('check', '--day', TEST_DAY, own);
   expect([code, err]).toEqual([
     1,
     expect.stringMatching(/^example of data endpoint "web\/search" is rejected: numResults /),
   ]);
   await rm(own, { recursive: true });
+});
+
+describe('the check of a catalogue with ends', () => {
+  const openai = (overrides: object = {}) => createTestEndpoint('OpenAI', 'openai', overrides);
+  const groq = createTestEndpoint('Groq', 'groq');
+  let own: string;
+  beforeAll(async () => {
+    own = await mkdtemp(path.join(tmpdir(), 'countinghouse-ends-'));
+    await copyUndatedCatalogue(own, [
+      createTestModel('test/old', [openai()], { retires: '2026-12-11', successor: 'test/new' }),
+      createTestModel('test/last', [openai()], { retires: '2026-12-20' }),
+      createTestModel('test/shared', [openai({ retires: '2026-12-30' }), groq]),
+      createTestModel('test/new', [openai()]),
+    ]);
+  });
+  afterAll(() => rm(own, { recursive: true }));
+
+  const check = async (day: string) => {
+    const { code, err } = await run('check', '--day', day, own);
+    return [code, ...err.split('\n').slice(0, -1)];
+  };
+
+  test('warns from 30 days before', async () => {
+    expect(await check('2026-11-10')).toEqual([0]);
+    expect(await check('2026-12-10')).toEqual([
+      0,
+      'warning: model "test/old" retires on 2026-12-11; its successor is "test/new"',
+      'warning: model "test/last" retires on 2026-12-20 and has no successor that is sold',
+      'warning: endpoint "openai" of model "test/shared" retires on 2026-12-30',
+    ]);
+  });
+
+  test('fails when an endpoint, or a model that names no successor, has retired', async () => {
+    expect(await check('2026-12-30')).toEqual([
+      1,
+      'warning: model "test/old" was retired on 2026-12-11; requests for it get 410 and "test/new"',
+      'model "test/last" was retired on 2026-12-20: name a successor that is sold, or remove the model',
+      'endpoint "openai" of model "test/shared" was retired on 2026-12-30: remove it',
+    ]);
+  });
+
+  test('rejects a day that does not exist', async () => {
+    expect(await check('2027-02-29')).toEqual([1, '--day must be a date, such as 2027-02-01']);
+  });
 });

@@ -17,6 +17,7 @@ import pg from 'pg';
 import { z } from 'zod';
 import { startEmbeddedPostgres } from '#foundation';
 import { money } from '#kernel';
+import { TEST_DAY } from '#testing';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps');
 const HAPPENS_WITHIN_MS = 15_000;
@@ -67,7 +68,14 @@ afterAll(async () => {
 
 /** Starts the built program as `npm start` does. @returns the URLs of the API and of the sandbox */
 async function start(): Promise<[string, string]> {
-  const env = { PATH: process.env.PATH, PORT: '0', SANDBOX_PORT: '0', DATA_DIR: dataDir, DRAIN_DELAY_MS: '0' };
+  const env = {
+    PATH: process.env.PATH,
+    PORT: '0',
+    SANDBOX_PORT: '0',
+    DATA_DIR: dataDir,
+    DRAIN_DELAY_MS: '0',
+    CATALOGUE_DAY: TEST_DAY,
+  };
   child = spawn(process.execPath, [path.join(BUILT, 'standalone/src/main.js')], {
     env,
     stdio: ['ignore', 'pipe', 'ignore'],

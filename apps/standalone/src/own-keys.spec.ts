@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@
 import OpenAI from 'openai';
 import {
   type BuiltProgram,
-  copyCatalogue,
+  copyUndatedCatalogue,
   createTestEndpoint,
   createTestModel,
   LEDGER_MAIN,
@@ -77,10 +77,12 @@ async function createCommands(): Promise<string> {
 test('the commands of the README lead from the key of a provider to a response that a capped key pays for', async () => {
   const [start = '', ...commands] = await readCommands();
   expect(commands).toHaveLength(4);
+  const readmeCatalogueDir = path.join(directory, 'readme-catalogue');
+  await copyUndatedCatalogue(readmeCatalogueDir);
   const settings = {
     PATH: `${await createCommands()}:/usr/bin:/bin`,
     ...{ DATA_DIR: path.join(directory, 'readme'), PORT: '0', DRAIN_DELAY_MS: '0' },
-    OPENAI_BASE_URL: `${provider.address}/v1`,
+    ...{ OPENAI_BASE_URL: `${provider.address}/v1`, CATALOGUE_DIR: readmeCatalogueDir },
   };
   const shell = spawn('/bin/sh', ['-c', start], {
     env: settings,
@@ -121,7 +123,7 @@ describe('a program with a key of Anthropic and a server without a key', () => {
   let program: BuiltProgram;
   beforeAll(async () => {
     const catalogueDir = path.join(directory, 'catalogue');
-    await copyCatalogue(catalogueDir, MODELS);
+    await copyUndatedCatalogue(catalogueDir, MODELS);
     settings = {
       ...{ DATA_DIR: path.join(directory, 'team'), CATALOGUE_DIR: catalogueDir, PATH: process.env.PATH as string },
       ...{

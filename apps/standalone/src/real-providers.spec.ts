@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals
 import { type AnyModel, type Endpoint, readCatalogue } from '#catalogue';
 import {
   type BuiltProgram,
-  copyCatalogue,
+  copyUndatedCatalogue,
   createTestEndpoint,
   createTestModel,
   ProviderRecorder,
@@ -36,7 +36,7 @@ let providers: ProviderRecorder;
 beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-real-'));
   catalogueDir = path.join(directory, 'catalogue');
-  await copyCatalogue(catalogueDir, MODELS);
+  await copyUndatedCatalogue(catalogueDir, MODELS);
   providers = await ProviderRecorder.open();
 });
 afterAll(async () => {

@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { money } from '#kernel';
+import { TEST_DAY } from '#testing';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps');
 const PROGRAM = [process.execPath, path.join(BUILT, 'standalone/src/main.js')] as const;
@@ -48,6 +49,7 @@ class Program {
       SANDBOX_PORT: '0',
       DATA_DIR: dataDir,
       DRAIN_DELAY_MS: '0',
+      CATALOGUE_DAY: TEST_DAY,
       ...settings,
     };
     this.child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });

@@ -15,6 +15,7 @@ export {
   type OperatorProblemReason,
   type OperatorProblemScope,
 } from './error-rules.ts';
+export { type CatalogueEnd, listEnds } from './ends.ts';
 export { isFreeTier } from './free-tier.ts';
 export {
   MEDIA_CAPABILITIES,
@@ -46,4 +47,5 @@ export {
 } from './requirements.ts';
 export { formatDay, hasRetired, isRetirementNear, type Retirement, toDayNumber } from './retirement.ts';
 export { calculateListPrice, calculateTierPrice, LIST_PRICE_TOKENS, LIST_PRICE_UNITS, listTiers } from './tariffs.ts';
+export { isDay } from './validation-rules.ts';
 export { ANY_LANGUAGE, type Voice } from './voices-file.ts';

@@ -138,7 +138,7 @@ function parseDecimal(value: unknown, parse: (text: string) => bigint): bigint {
   }
 }
 
-function isDay(value: unknown): boolean {
+export function isDay(value: unknown): boolean {
   const date = new Date(`${value}T00:00:00.000Z`);
   return !Number.isNaN(date.getTime()) && date.toISOString().slice(0, 10) === value;
 }

@@ -21,7 +21,8 @@ test('a changed file with an error is reported once, with file, line and field, 
     error: ({ err }: { err: Error }) => messages.push(err.message),
     info: () => undefined,
   } as unknown as Log;
-  const catalogues = { replace: async (next: Catalogue) => void replaced.push(next) } as unknown as CatalogueService;
+  const replace = async (next: Catalogue) => void replaced.push(next);
+  const catalogues = { current: readCatalogue(), replace } as unknown as CatalogueService;
   const file = path.join(directory, 'audio.json');
   const good = await readFile(file, 'utf8');
   let later = Date.now() / 1_000;

@@ -1,6 +1,7 @@
 import type { CatalogueService } from '#application';
 import { type Catalogue, readCatalogueStamp } from '#catalogue';
 import type { Log } from '#foundation';
+import { RetirementReporter } from './retirement-reporter.ts';
 
 const POLL_INTERVAL_MS = 2_000;
 
@@ -12,7 +13,8 @@ export interface CatalogueSource {
 
 /**
  * Applies changed catalogue files while the service is running. The files are polled, because file system notifications
- * are lost over networks and in containers. An invalid file changes nothing and is reported once.
+ * are lost over networks and in containers. An invalid file changes nothing and is reported once. Each poll also checks
+ * whether the retirements of a new day must be reported.
  */
 export class CatalogueWatch {
   private readonly timer: NodeJS.Timeout;
@@ -20,6 +22,7 @@ export class CatalogueWatch {
   /** Stamp of invalid files that were already reported. */
   private invalidStamp: string | undefined;
   private currentPoll: Promise<void> = Promise.resolve();
+  private readonly retirements: RetirementReporter;
 
   constructor(
     private readonly source: CatalogueSource,
@@ -27,12 +30,14 @@ export class CatalogueWatch {
     private readonly log: Log,
   ) {
     this.stamp = readCatalogueStamp(source.directory);
+    this.retirements = new RetirementReporter(catalogues, log);
+    this.retirements.report();
     this.timer = setInterval(() => void this.poll(), POLL_INTERVAL_MS).unref();
   }
 
   /** Polls run one after the other. */
   poll(): Promise<void> {
-    this.currentPoll = this.currentPoll.then(() => this.reloadIfChanged());
+    this.currentPoll = this.currentPoll.then(() => this.reloadIfChanged()).then(() => this.retirements.report());
     return this.currentPoll;
   }
 

@@ -81,6 +81,7 @@ export { type PayOptions, SandboxWallet } from './world/sandbox-wallet.ts';
 export {
   addPaymentMethods,
   copyCatalogue,
+  copyUndatedCatalogue,
   createTestEndpoint,
   createTestModel,
   TEST_DAY,

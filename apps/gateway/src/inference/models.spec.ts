@@ -15,6 +15,8 @@ interface Row {
   readonly privacyLevel: string;
   readonly pricing: Readonly<Record<string, unknown>>;
   readonly links: { readonly details: string };
+  readonly expiration_date: string | null;
+  readonly successor: string | null;
 }
 const rows = async (query = ''): Promise<Row[]> => (await world.get(`/v1/models${query}`)).body.data;
 const pricing = async (model: string) => (await rows()).find(({ id }) => id === model)?.pricing ?? {};
@@ -64,6 +66,8 @@ describe('the list of models', () => {
         supported_voices: null,
         median_cost: null,
         prompts_per_usd: null,
+        expiration_date: each.expiration_date === null ? null : expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
+        successor: each.successor === null ? null : expect.any(String),
         links: { details: expect.stringMatching(/^\/v1\/models\//) },
       });
       expect(Number.isInteger(each.created)).toBe(true);

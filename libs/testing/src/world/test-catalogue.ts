@@ -1,5 +1,5 @@
 /** Copies the shipped catalogue, and adds models and payment methods for specs. */
-import { cp, writeFile } from 'node:fs/promises';
+import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { getShippedCatalogueDir, readPayments } from '#catalogue';
 import type { PaymentTerms } from '#domain';
@@ -18,6 +18,24 @@ export async function copyCatalogue(directory: string, models: readonly object[]
   await cp(getShippedCatalogueDir(), directory, { recursive: true });
   await writeFile(path.join(directory, TEST_MODELS), JSON.stringify(models));
 }
+
+/**
+ * Copies the shipped catalogue without the ends of its models, and adds models. Programs that call other servers than
+ * those of the sandbox reject `CATALOGUE_DAY`, so that they use the catalogue of today.
+ */
+export async function copyUndatedCatalogue(directory: string, models: readonly object[] = []): Promise<void> {
+  await copyCatalogue(directory, []);
+  for (const name of await readdir(directory)) {
+    const file = path.join(directory, name);
+    const content = JSON.parse(await readFile(file, 'utf8'));
+    await writeFile(
+      file,
+      JSON.stringify(content, (field, value) => (END_FIELDS.has(field) ? undefined : value)),
+    );
+  }
+  await writeFile(path.join(directory, TEST_MODELS), JSON.stringify(models));
+}
+const END_FIELDS: ReadonlySet<string> = new Set(['retires', 'successor']);
 
 /** Adds coins and payment methods to a copy of the catalogue. */
 export async function addPaymentMethods(directory: string, { coins, methods }: PaymentTerms): Promise<void> {
