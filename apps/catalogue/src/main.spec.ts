@@ -100,3 +100,52 @@ describe('the check of a catalogue with ends', () => {
     expect(await check('2027-02-29')).toEqual([1, '--day must be a date, such as 2027-02-01']);
   });
 });
+
+describe('the import of a list of models', () => {
+  let own: string;
+  beforeAll(async () => {
+    own = await mkdtemp(path.join(tmpdir(), 'countinghouse-import-'));
+    await copyUndatedCatalogue(own, [
+      createTestModel('test/known', [createTestEndpoint('Groq', 'groq', { model: 'known' })]),
+    ]);
+  });
+  afterAll(() => rm(own, { recursive: true }));
+
+  const importList = async (from: string, content: string, ...args: readonly string[]) => {
+    const file = path.join(own, 'list.txt');
+    await writeFile(file, content);
+    const { code, out, err } = await run(
+      'import',
+      '--from',
+      from,
+      '--day',
+      TEST_DAY,
+      '--catalogue',
+      own,
+      ...args,
+      file,
+    );
+    return { code, out, err: err.replaceAll(own, '') };
+  };
+
+  test('prints the differences to a catalogue', async () => {
+    const list = JSON.stringify({ data: [{ id: 'known' }, { id: 'other' }] });
+    const { code, out, err } = await importList('groq', list);
+    expect([code, err, out.split('\n')[0]]).toEqual([0, '', 'new: "other"']);
+    expect(out).not.toContain('"known"');
+  });
+
+  test('prints the entries of models at OpenRouter on request', async () => {
+    const row = { id: 'vendor/model', pricing: { prompt: '0.000003', completion: '0.000015' } };
+    const { code, out } = await importList('openrouter', JSON.stringify({ data: [row] }), '--entries');
+    expect([code, JSON.parse(out)]).toMatchObject([0, [{ id: 'vendor/model' }]]);
+  });
+
+  test.each([
+    ['openai', 'no list', /^\/list\.txt is not JSON: /],
+    ['openai', '{}', /^it must be the list of models of openai, with 1 to 10000 rows in "data"\n$/],
+    ['nobody', '{}', /^the list of nobody cannot be read; use openai, /],
+  ])('rejects what is not a list: %s %j', async (from, content, message) => {
+    expect(await importList(from, content)).toEqual({ code: 1, out: '', err: expect.stringMatching(message) });
+  });
+});

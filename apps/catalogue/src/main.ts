@@ -1,32 +1,69 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { formatDay, importOpenRouterModels, isDay, parseModels, toDayNumber } from '#catalogue';
+import {
+  compareModelList,
+  formatDay,
+  importOpenRouterModels,
+  isDay,
+  LISTING_PROVIDERS,
+  parseModelList,
+  parseModels,
+  readCatalogue,
+  toDayNumber,
+} from '#catalogue';
 import { StartError } from '#foundation';
 import { checkCatalogue } from './check.ts';
 
-const USAGE =
-  'Usage: npm run catalogue -- check [--day 2027-02-01] [directory] | import --from openrouter [--margin 1.055] <file>';
+const USAGE = `Usage: npm run catalogue -- check [--day 2027-02-01] [directory]
+  | import --from ${LISTING_PROVIDERS.join('|')} [--day 2027-02-01] [--catalogue <directory>] <file>
+  | import --from openrouter --entries [--margin 1.055] <file>`;
 
-/** Runs the catalogue command line: validates the data files, or converts OpenRouter's list to catalogue entries. */
+const OPTIONS = {
+  catalogue: { type: 'string' },
+  day: { type: 'string', default: formatDay(toDayNumber(Date.now())) },
+  entries: { type: 'boolean' },
+  from: { type: 'string' },
+  margin: { type: 'string', default: '1.055' },
+} as const;
+
+/** Larger files are not read. OpenRouter's list, the longest, has about 2 MiB. */
+const MAX_LIST_BYTES = 32 * 1024 * 1024;
+
+/** Runs the catalogue command line: validates the data files, or reads a saved list of a provider's models. */
 function main(): void {
-  const options = {
-    day: { type: 'string', default: formatDay(toDayNumber(Date.now())) },
-    from: { type: 'string' },
-    margin: { type: 'string', default: '1.055' },
-  } as const;
-  const { positionals, values } = parseArgs({ allowPositionals: true, options });
+  const { positionals, values } = parseArgs({ allowPositionals: true, options: OPTIONS });
   const [command, file] = positionals;
-  if (command === 'check') {
-    if (!isDay(values.day)) throw new StartError('--day must be a date, such as 2027-02-01');
-    const { summary, warnings, problems } = checkCatalogue(file, values.day);
-    process.stdout.write(`${summary}\n`);
-    process.stderr.write(warnings.map((warning) => `warning: ${warning}\n`).join(''));
-    if (problems.length > 0) throw new StartError(problems.join('\n'));
-  } else if (command === 'import' && values.from === 'openrouter' && file) {
-    const { models, skipped } = importOpenRouterModels(JSON.parse(readFileSync(file, 'utf8')), values.margin);
-    process.stdout.write(`${JSON.stringify(parseModels(models), null, 2)}\n`);
-    process.stderr.write(`${models.length} models\n${skipped.map((entry) => `skipped: ${entry}\n`).join('')}`);
+  const { catalogue: directory, day, entries, from, margin } = values;
+  if (!isDay(day)) throw new StartError('--day must be a date, such as 2027-02-01');
+  if (command === 'check') check(file, day);
+  else if (command === 'import' && entries && from === 'openrouter' && file) printEntries(readList(file), margin);
+  else if (command === 'import' && !entries && from && file) {
+    const differences = compareModelList(readCatalogue(directory), from, parseModelList(from, readList(file)), day);
+    process.stdout.write(differences.map((difference) => `${difference}\n`).join(''));
   } else throw new StartError(USAGE);
+}
+
+function check(directory: string | undefined, day: string): void {
+  const { summary, warnings, problems } = checkCatalogue(directory, day);
+  process.stdout.write(`${summary}\n`);
+  process.stderr.write(warnings.map((warning) => `warning: ${warning}\n`).join(''));
+  if (problems.length > 0) throw new StartError(problems.join('\n'));
+}
+
+function printEntries(list: unknown, margin: string): void {
+  const { models, skipped } = importOpenRouterModels(list, margin);
+  process.stdout.write(`${JSON.stringify(parseModels(models), null, 2)}\n`);
+  process.stderr.write(`${models.length} models\n${skipped.map((entry) => `skipped: ${entry}\n`).join('')}`);
+}
+
+function readList(file: string): unknown {
+  const { size } = statSync(file);
+  if (size > MAX_LIST_BYTES) throw new StartError(`${file} must have at most ${MAX_LIST_BYTES} bytes, not ${size}`);
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new StartError(`${file} is not JSON: ${(error as Error).message}`);
+  }
 }
 
 try {

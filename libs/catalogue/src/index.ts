@@ -9,13 +9,13 @@ export {
 } from './catalogue-files.ts';
 export { DATA_PROVIDERS, type FieldCap, SOCIAL_PROVIDER, toDataPath } from './data-endpoint-file.ts';
 export { isMediaModel, parseModels } from './data-files.ts';
+export { type CatalogueEnd, listEnds } from './ends.ts';
 export {
   type ErrorRuleFile,
   isOperatorProblem,
   type OperatorProblemReason,
   type OperatorProblemScope,
 } from './error-rules.ts';
-export { type CatalogueEnd, listEnds } from './ends.ts';
 export { isFreeTier } from './free-tier.ts';
 export {
   MEDIA_CAPABILITIES,
@@ -36,6 +36,7 @@ export {
   type Quantization,
   toSlug,
 } from './model-file.ts';
+export { compareModelList, LISTING_PROVIDERS, parseModelList } from './model-list.ts';
 export { importOpenRouterModels, type OpenRouterImport } from './openrouter.ts';
 export { isPrivate, PRIVATE_PREFIX } from './private-models.ts';
 export type { CredentialFile, ProviderFile } from './provider-file.ts';

@@ -112,10 +112,11 @@ describe('the attestation cache', () => {
     await expect(attestations.loadEvidence(undefined)).rejects.toMatchObject({ status: 400, param: 'model' });
     const all = readCatalogue();
     const models = all.models.filter((model) => !isPrivate(model) || model.id === KIMI);
-    const { findModel, listMissingSettings } = all;
+    const { findModel, findRetirement, listMissingSettings } = all;
     attestations = servedBy({
       models,
       findModel: findModel.bind(all),
+      findRetirement: findRetirement.bind(all),
       listMissingSettings: listMissingSettings.bind(all),
     });
     await answered(attestations.loadEvidence(undefined), 'only');
