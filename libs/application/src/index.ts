@@ -99,7 +99,7 @@ export {
 } from './errors.ts';
 export { divide, WorkParts } from './event-loop.ts';
 export { HeavyWorkQueue, MAX_SMALL_JSON_BYTES, type WorkStep } from './heavy-work-queue.ts';
-export type { ChatBody, Reasoning } from './inference/chat/chat-body.ts';
+export { type ChatBody, disablesReasoning, type Reasoning } from './inference/chat/chat-body.ts';
 export { MIN_RESPONSES_OUTPUT_TOKENS } from './inference/chat/chat-quote.ts';
 export {
   type BilledCompletion,
@@ -272,6 +272,7 @@ export {
   type CompletionStream,
   type EmbeddingCall,
   type EmbeddingsResponse,
+  type ModelRules,
   type PausedResponse,
   type Provider,
   ProviderRegistry,
@@ -331,7 +332,7 @@ export { type AvailablePaymentMethod, CARD_METHOD, PaymentMethods } from './topu
 export { toReceivedAmount } from './topups/received-amount.ts';
 export { TopupPayments } from './topups/topup-payments.ts';
 export { TopupPollTrigger } from './topups/topup-poll-trigger.ts';
-export { serializeJson } from './wire/serialize-json.ts';
+export { serializeJson, stringifyJson } from './wire/serialize-json.ts';
 export {
   formatSseComment,
   formatSseEvent,

@@ -9,14 +9,16 @@ import {
   type OfferFile,
   type Quantization,
   toSlug,
+  toUnixSeconds,
 } from './model-file.ts';
+import { type ModelRules, type RuleSets, resolveRules } from './model-rules.ts';
 import { getRetirementDay } from './retirement.ts';
 import { toDataTariff, toMediaTariff, toModelTariff } from './tariffs.ts';
 import type { Voice, VoiceFile } from './voices-file.ts';
 
 /** A model or data lookup at one provider, with its prices. */
 export interface Endpoint
-  extends Omit<OfferFile, 'margin'>,
+  extends Omit<OfferFile, 'margin' | 'modelRules'>,
     Pick<EndpointFile, 'searchFee' | 'enclave' | 'eventBytes' | 'eventTokens' | 'templateTokens'>,
     Pick<MediaEndpointFile, 'imagesPerCall' | 'wire'> {
   /** The provider's slug, as used in requests and in the ledger. */
@@ -25,6 +27,8 @@ export interface Endpoint
   readonly tariff: Tariff;
   /** Request fields that the endpoint supports; it may reject others. */
   readonly parameters: readonly string[];
+  /** What the model accepts apart from the fields that the endpoint supports. */
+  readonly modelRules: ModelRules;
   readonly speaks: readonly ChatProtocol[];
   readonly zdr: boolean;
   readonly collectsData: boolean;
@@ -62,8 +66,14 @@ export interface DataEndpoint extends Omit<DataEndpointFile, 'baseUsd' | 'margin
 
 export type ParameterLists = Readonly<Record<string, readonly string[]>>;
 
+/** What endpoints refer to by name. */
+export interface References {
+  readonly lists: ParameterLists;
+  readonly modelRules: RuleSets;
+}
+
 /** Converts a validated model of the files. */
-export function toModel({ endpoints, released, ...model }: ModelFile, lists: ParameterLists): TokenPricedModel {
+export function toModel({ endpoints, released, ...model }: ModelFile, references: References): TokenPricedModel {
   return {
     ...model,
     ...toRetires({ ...model, endpoints }),
@@ -71,7 +81,7 @@ export function toModel({ endpoints, released, ...model }: ModelFile, lists: Par
     outputs: model.outputs ?? ['text'],
     endpoints: endpoints.map((endpoint) => {
       const { usdPerMillionTokens, usdPerRequest, tiers, ...endpointFields } = endpoint;
-      return toEndpoint(endpointFields, toModelTariff(model.id, endpoint), lists);
+      return toEndpoint(endpointFields, toModelTariff(model.id, endpoint), references);
     }),
   };
 }
@@ -79,7 +89,7 @@ export function toModel({ endpoints, released, ...model }: ModelFile, lists: Par
 /** @param voices of all models */
 export function toMediaModel(
   { endpoints, released, ...model }: MediaModelFile,
-  lists: ParameterLists,
+  references: References,
   voices: readonly VoiceFile[],
 ): MediaModel {
   return {
@@ -89,7 +99,7 @@ export function toMediaModel(
     created: toUnixSeconds(released),
     endpoints: endpoints.map((endpoint) => {
       const { usdPerUnit, usdPerMillionTokens, ...endpointFields } = endpoint;
-      return toEndpoint(endpointFields, toMediaTariff(model.id, endpoint), lists);
+      return toEndpoint(endpointFields, toMediaTariff(model.id, endpoint), references);
     }),
   };
 }
@@ -98,7 +108,10 @@ export function toDataEndpoint(file: DataEndpointFile): DataEndpoint {
   const { baseUsd, margin, guessed, billed, ...described } = file;
   const tariff = toDataTariff(file);
   const { provider, upstream } = file;
-  const endpoint = toEndpoint({ provider, upstream, margin, model: tariff.of, parameters: [] }, tariff, {});
+  const endpoint = toEndpoint({ provider, upstream, margin, model: tariff.of, parameters: [] }, tariff, {
+    lists: {},
+    modelRules: {},
+  });
   return { ...described, ...(billed ? { billed: { count: billed.count, cap: billed.cap } } : {}), endpoint };
 }
 
@@ -108,14 +121,10 @@ function toRetires(model: Parameters<typeof getRetirementDay>[0]): { readonly re
   return retires === undefined ? {} : { retires };
 }
 
-function toUnixSeconds(day: string): number {
-  return Date.parse(`${day}T00:00:00Z`) / 1000;
-}
-
 function toEndpoint(
-  { parameters, margin, ...endpointFields }: OfferFile,
+  { parameters, modelRules, margin, ...endpointFields }: OfferFile,
   tariff: Tariff,
-  lists: ParameterLists,
+  references: References,
 ): Endpoint {
   return {
     zdr: false,
@@ -125,6 +134,7 @@ function toEndpoint(
     ...endpointFields,
     slug: toSlug(endpointFields.provider),
     tariff,
-    parameters: typeof parameters === 'string' ? (lists[parameters] ?? []) : parameters,
+    parameters: typeof parameters === 'string' ? (references.lists[parameters] ?? []) : parameters,
+    modelRules: resolveRules(modelRules, parameters, references.modelRules),
   };
 }

@@ -358,6 +358,11 @@ describe('a mistake is reported with its file, line and field', () => {
     expect(await complaint({ 'models.json': CHAT, 'parameters.json': lists })).toBe(
       'parameters.json:3 cannot be used: none of the lists of parameters must be a non-empty list',
     );
+    const modelRules = '{\n  "few": {\n    "efforts": ["high", "extreme"]\n  }\n}';
+    expect(await complaint({ 'parameters.json': '{"few": ["a"]}', 'model-rules.json': modelRules })).toBe(
+      'model-rules.json:3 cannot be used: few.efforts[1] of the rules of models must be one of none, minimal, low, medium, high, xhigh, max',
+    );
+    await rm(path.join(directory, 'model-rules.json'));
     const fees = '[\n  {\n  "name": "web_search",\n  "provider": "Exa",\n  "costUsd": "x",\n  "priceUsd": "0.02" }\n]';
     expect(await complaint({ 'parameters.json': '{"few": ["a"]}', 'fees.json': fees })).toBe(
       `fees.json:5 cannot be used: costUsd of fee "web_search" ${USD}`,

@@ -6,21 +6,24 @@ import { Catalogue } from './catalogue.ts';
 import { assertDataProvidersExist, type DataEndpointFile, parseDataEndpoints } from './data-endpoint-file.ts';
 import { parseFees, parseModels, parseParameterLists } from './data-files.ts';
 import { findLine, findSyntaxErrorLine } from './json-lines.ts';
+import { parseRuleSets, type RuleSets } from './model-rules.ts';
 import { parsePaymentTerms } from './payments-file.ts';
 import { linkProviders, type ProviderFile, parseProviders } from './provider-file.ts';
 import { DataFileError, type JsonPath } from './validation-rules.ts';
 import { parseVoices } from './voices-file.ts';
 
 /**
- * Files that are not lists of models. `parameters.json` has lists of request fields that endpoints refer to by name.
+ * Files that are not lists of models. `parameters.json` has lists of request fields and `model-rules.json` sets of rules,
+ * which endpoints refer to by name.
  */
 const PARAMETER_LISTS = 'parameters.json';
+const RULES = 'model-rules.json';
 const FEES = 'fees.json';
 const PROVIDERS = 'providers.json';
 const PAYMENTS = 'payments.json';
 const VOICES = 'voices.json';
 const DATA_ENDPOINTS = 'data-endpoints.json';
-const NON_MODEL_FILES: readonly string[] = [PARAMETER_LISTS, FEES, PROVIDERS, PAYMENTS, VOICES, DATA_ENDPOINTS];
+const NON_MODEL_FILES: readonly string[] = [PARAMETER_LISTS, RULES, FEES, PROVIDERS, PAYMENTS, VOICES, DATA_ENDPOINTS];
 
 /**
  * Reads and validates a catalogue, by default the one that ships with the project.
@@ -30,6 +33,7 @@ export function readCatalogue(directory = getShippedCatalogueDir()): Catalogue {
   const files = listCatalogueFiles(directory);
   const providers = readProviders(directory);
   const lists = readDataFile(path.join(directory, PARAMETER_LISTS), parseParameterLists);
+  const modelRules = readRuleSets(directory);
   const fees = readDataFile(path.join(directory, FEES), parseFees);
   const voices = readDataFile(resolveDataFile(directory, VOICES), parseVoices);
   const models = files
@@ -43,6 +47,7 @@ export function readCatalogue(directory = getShippedCatalogueDir()): Catalogue {
     );
     return Catalogue.fromFiles(connectedModels, {
       lists: lists.content,
+      modelRules,
       fees: fees.content,
       voices: voices.content,
       dataEndpoints,
@@ -67,6 +72,14 @@ function readDataEndpoints(directory: string, providers: readonly ProviderFile[]
  */
 export function readProviders(directory = getShippedCatalogueDir()): readonly ProviderFile[] {
   return readDataFile(resolveDataFile(directory, PROVIDERS), parseProviders).content;
+}
+
+/**
+ * Reads the rule sets of models. A directory without `model-rules.json` uses the one that ships with the project.
+ * @throws Error as `readCatalogue` does
+ */
+export function readRuleSets(directory = getShippedCatalogueDir()): RuleSets {
+  return readDataFile(resolveDataFile(directory, RULES), parseRuleSets).content;
 }
 
 /**

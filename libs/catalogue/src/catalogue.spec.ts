@@ -113,6 +113,30 @@ test('resolves the name of a parameter list in an endpoint', async () => {
   expect(models[0]?.endpoints[0]?.parameters).toEqual(['max_tokens', 'stop']);
 });
 
+describe('the rules of an endpoint', () => {
+  const rulesOf = async (model: object) => (await reading([model]))().models[0]?.endpoints[0]?.modelRules;
+
+  test('are those of the named set, by default of the set with the name of its parameter list', async () => {
+    const sets = { few: { prefill: false }, other: { efforts: ['low'] } };
+    await writeFile(path.join(directory, 'model-rules.json'), JSON.stringify(sets));
+    const few = changed('endpoints.0.parameters', 'few') as ReturnType<typeof good>;
+    const [endpoint] = few.endpoints;
+    expect(await rulesOf(few)).toEqual(sets.few);
+    expect(await rulesOf({ ...few, endpoints: [{ ...endpoint, modelRules: 'other' }] })).toEqual(sets.other);
+    expect(await rulesOf({ ...few, endpoints: [{ ...endpoint, modelRules: { prefill: true } }] })).toEqual({
+      prefill: true,
+    });
+    await rm(path.join(directory, 'model-rules.json'));
+  });
+
+  test('are none without a set, and those of the shipped file in a directory without its own', async () => {
+    expect(await rulesOf(good())).toEqual({});
+    expect(await rulesOf(changed('endpoints.0.modelRules', 'openai-o'))).toEqual({
+      efforts: ['low', 'medium', 'high'],
+    });
+  });
+});
+
 describe('a data file is rejected if it has', () => {
   test.each([
     ['no JSON', 'models', /Unexpected token/],
@@ -142,6 +166,7 @@ describe('a data file is rejected if it has', () => {
     ['an unknown variant', [changed('variants', { thinking: 'lost' })], 'names "lost", which is not a chat model'],
     ['an unknown fee', [changed('endpoints.0.searchFee', 'any')], 'names the fee "any", which does not exist'],
     ['an unknown list', [changed('endpoints.0.parameters', 'many')], 'names the list "many", which does not exist'],
+    ['unknown rules', [changed('endpoints.0.modelRules', 'lost')], 'names the rules "lost", which do not exist'],
   ])('%s, which a check of single entries does not find', async (_, content, message) => {
     expect(await reading(content)).toThrow(message);
   });
@@ -169,6 +194,11 @@ describe('a data file is rejected if it has', () => {
     ['no upstream model', 'endpoints.0.model', undefined],
     ['an unknown quantization', 'endpoints.0.quantization', 'int5'],
     ['a share above one', 'endpoints.0.toolReliability', 1.5],
+    ['an unknown rule', 'endpoints.0.modelRules', { tempo: 'slow' }],
+    ['an unknown effort', 'endpoints.0.modelRules', { efforts: ['low', 'extreme'] }],
+    ['a repeated effort', 'endpoints.0.modelRules', { efforts: ['low', 'low'] }],
+    ['no effort with which the model reasons', 'endpoints.0.modelRules', { efforts: ['none'] }],
+    ['a maximum of no choices', 'endpoints.0.maxChoices', 0],
     ['an unknown type', 'type', 'text'],
     ['a parameter that is not a string', 'endpoints.0.parameters', ['max_tokens', 5]],
     ['no endpoint', 'endpoints', []],

@@ -12,8 +12,9 @@ import {
 } from './catalogue-entries.ts';
 import type { DataEndpointFile } from './data-endpoint-file.ts';
 import { type AnyModelFile, assertConsistentCatalogue, type FeeFile, isMediaModel } from './data-files.ts';
+import type { RuleSets } from './model-rules.ts';
 import { findRetirements, hasRetired, isRetirementNear, type Retirement } from './retirement.ts';
-import { toServiceTariff } from './tariffs.ts';
+import { toLineKey, toServiceTariff } from './tariffs.ts';
 import type { VoiceFile } from './voices-file.ts';
 
 /** Which providers can be called in an installation. */
@@ -32,6 +33,7 @@ export interface PriceList {
 /** Parsed data files other than the models. */
 export interface CatalogueFiles {
   readonly lists?: ParameterLists;
+  readonly modelRules?: RuleSets;
   readonly fees?: readonly FeeFile[];
   readonly voices?: readonly VoiceFile[];
   readonly dataEndpoints?: readonly DataEndpointFile[];
@@ -45,8 +47,8 @@ interface CatalogueContents {
   readonly day?: string;
   readonly dataEndpoints: readonly DataEndpoint[];
   readonly services: readonly Tariff[];
-  /** Services that retain no request data. */
-  readonly zeroRetentionServices: ReadonlySet<string>;
+  /** The fees of services, by their names. */
+  readonly fees: ReadonlyMap<string, FeeFile>;
   readonly priceList: PriceList;
   /** By the names of models, lookups and services that are not available. */
   readonly missingSettings: MissingSettings;
@@ -76,13 +78,15 @@ export class Catalogue {
   /** Builds the catalogue from validated files. @throws DataFileError if a name is not unique or does not exist */
   static fromFiles(
     files: readonly AnyModelFile[],
-    { lists = {}, fees = [], voices = [], dataEndpoints: dataEndpointFiles = [] }: CatalogueFiles = {},
+    { lists = {}, modelRules = {}, fees = [], voices = [], dataEndpoints: dataEndpointFiles = [] }: CatalogueFiles = {},
   ): Catalogue {
-    assertConsistentCatalogue(files, lists, fees);
-    const models = files.map((file) => (isMediaModel(file) ? toMediaModel(file, lists, voices) : toModel(file, lists)));
+    assertConsistentCatalogue(files, lists, fees, modelRules);
+    const references = { lists, modelRules };
+    const models = files.map((file) =>
+      isMediaModel(file) ? toMediaModel(file, references, voices) : toModel(file, references),
+    );
     const services = fees.map(toServiceTariff);
     const dataEndpoints = dataEndpointFiles.map(toDataEndpoint);
-    const zeroRetentionServices = new Set(fees.flatMap(({ name, zdr }) => (zdr ? [name] : [])));
     const offers: readonly Endpoint[] = models.flatMap(({ endpoints }) => endpoints);
     const offerTariffs = [...offers, ...dataEndpoints.map(({ endpoint }) => endpoint)].map(({ tariff }) => tariff);
     return new Catalogue({
@@ -90,7 +94,7 @@ export class Catalogue {
       retiredModels: [],
       dataEndpoints,
       services,
-      zeroRetentionServices,
+      fees: new Map(fees.map((fee) => [fee.name, fee])),
       priceList: toPriceList([...offerTariffs, ...services]),
       missingSettings: new Map(),
     });
@@ -209,7 +213,12 @@ export class Catalogue {
 
   /** Whether a service, such as web search, retains no request data. */
   hasZeroDataRetention(service: string): boolean {
-    return this.parts.zeroRetentionServices.has(service);
+    return this.parts.fees.get(service)?.zdr === true;
+  }
+
+  /** Whether a search service can exclude domains. */
+  canExcludeDomains(service: string): boolean {
+    return this.parts.fees.get(service)?.excludesDomains !== false;
   }
 
   /** Returns the tariff of a service, such as web search; undefined if it is not sold. */
@@ -269,11 +278,6 @@ function adaptBilling(dataEndpoint: DataEndpoint): readonly DataEndpoint[] {
   const { billed, ...unbilled } = dataEndpoint;
   if (!dataEndpoint.endpoint.tariff.prices.some(({ unit }) => unit === 'result')) return [unbilled];
   return billed ? [dataEndpoint] : [];
-}
-
-/** Returns the key that identifies a line of a price list. */
-function toLineKey({ of, provider, creditor }: Pick<Tariff, 'of' | 'provider' | 'creditor'>): string {
-  return [of, provider, creditor].join(' ');
 }
 
 /** Derives the version from the lines, so that equal prices have the same version in every process. */

@@ -17,6 +17,7 @@ import {
   type ModelType,
   toSlug,
 } from './model-file.ts';
+import type { RuleSets } from './model-rules.ts';
 import { assertPrivacy } from './private-models.ts';
 import { assertSuccessors } from './retirement.ts';
 import {
@@ -92,14 +93,15 @@ function assertModel(data: unknown, location: FieldLocation): asserts data is An
 }
 
 /**
- * Checks across files that names of models are unique, and that the variants, successors, lists and fees of models
- * exist.
+ * Checks across files that names of models are unique, and that the variants, successors, lists, rules and fees of
+ * models exist.
  * @throws DataFileError with a path that starts with the index of the model
  */
 export function assertConsistentCatalogue(
   models: readonly AnyModelFile[],
   parameterLists: Readonly<Record<string, unknown>>,
   fees: readonly FeeFile[],
+  ruleSets: RuleSets = {},
 ): void {
   const names = models.flatMap(({ id, aliases = [] }, i) => [
     { name: id, path: [i, 'id'] },
@@ -122,6 +124,12 @@ export function assertConsistentCatalogue(
         throw createDataFileError(
           withParent(location, 'endpoints', e, 'parameters'),
           `names the list "${parameters}", which does not exist`,
+        );
+    for (const [e, { modelRules }] of model.endpoints.entries())
+      if (typeof modelRules === 'string' && !Object.hasOwn(ruleSets, modelRules))
+        throw createDataFileError(
+          withParent(location, 'endpoints', e, 'modelRules'),
+          `names the rules "${modelRules}", which do not exist`,
         );
     for (const [e, { searchFee }] of (isMediaModel(model) ? [] : model.endpoints).entries())
       if (searchFee !== undefined && !fees.some(({ name }) => name === searchFee))
@@ -151,6 +159,8 @@ export interface FeeFile {
   readonly priceUsdPerRequest?: string;
   /** The service retains no request data. */
   readonly zdr?: boolean;
+  /** False if the search cannot exclude domains. */
+  readonly excludesDomains?: boolean;
 }
 
 const feeFields = objectRule({
@@ -160,6 +170,7 @@ const feeFields = objectRule({
   priceUsd: optionalRule(amount),
   priceUsdPerRequest: optionalRule(amount),
   zdr: optionalRule(flag),
+  excludesDomains: optionalRule(flag),
 });
 
 const fee: ValidationRule = (value, location) => {

@@ -6,6 +6,7 @@ export {
   readCatalogueStamp,
   readPayments,
   readProviders,
+  readRuleSets,
 } from './catalogue-files.ts';
 export { DATA_PROVIDERS, type FieldCap, SOCIAL_PROVIDER, toDataPath } from './data-endpoint-file.ts';
 export { isMediaModel, parseModels } from './data-files.ts';
@@ -37,6 +38,14 @@ export {
   toSlug,
 } from './model-file.ts';
 export { compareModelList, LISTING_PROVIDERS, parseModelList } from './model-list.ts';
+export {
+  EFFORTS,
+  type Effort,
+  isRejectedWithReasoning,
+  type ModelRules,
+  type RuleSets,
+  supportsEffort,
+} from './model-rules.ts';
 export { importOpenRouterModels, type OpenRouterImport } from './openrouter.ts';
 export { isPrivate, PRIVATE_PREFIX } from './private-models.ts';
 export type { CredentialFile, ProviderFile } from './provider-file.ts';

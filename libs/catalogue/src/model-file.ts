@@ -1,4 +1,5 @@
 /** Models in the format of the data files, with strict validation: a typing error must not make a model free. */
+import { type ModelRules, modelRulesRule } from './model-rules.ts';
 import {
   amount,
   count,
@@ -57,6 +58,13 @@ export interface OfferFile {
   readonly margin: string;
   /** Request fields that the called provider supports, or the name of a list in `parameters.json`. */
   readonly parameters: readonly string[] | string;
+  /**
+   * Rules of the model, or the name of a set in `model-rules.json`. By default those of the set with the name of the
+   * parameter list, if there is one.
+   */
+  readonly modelRules?: ModelRules | string;
+  /** Maximum number of choices per request. Overrides the provider's value. */
+  readonly maxChoices?: number;
   /** The called provider is a router: provider names that the catalogue does not have are forwarded to it. */
   readonly routes?: boolean;
   /** First UTC day on which the provider no longer serves the model, such as `2026-12-11`. */
@@ -174,6 +182,8 @@ export const OFFER_RULES: Readonly<Record<string, ValidationRule>> = {
   model: text,
   margin: factor,
   parameters: (value, location) => (typeof value === 'string' ? text : texts)(value, location),
+  modelRules: optionalRule((value, location) => (typeof value === 'string' ? text : modelRulesRule)(value, location)),
+  maxChoices: optionalRule(count),
   routes: optionalRule(flag),
   retires: optionalRule(day),
   onDisconnect: optionalRule(enumRule(DISCONNECT_BEHAVIORS)),
@@ -273,6 +283,11 @@ export const embeddingModel = objectRule({
   vocabulary: optionalRule(count),
   endpoints: listRule(endpoint),
 });
+
+/** @param day in UTC, such as `2026-11-20` */
+export function toUnixSeconds(day: string): number {
+  return Date.parse(`${day}T00:00:00Z`) / 1000;
+}
 
 /** Converts a display name to the slug that requests use, such as `google-vertex`. */
 export function toSlug(provider: string): string {

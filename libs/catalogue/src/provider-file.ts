@@ -4,6 +4,7 @@ import { type ErrorRuleFile, errorRule } from './error-rules.ts';
 import { DISCONNECT_BEHAVIORS, type DisconnectBehavior, describeModel } from './model-file.ts';
 import { assertEnclaves } from './private-models.ts';
 import {
+  count,
   createDataFileError,
   DataFileError,
   enumRule,
@@ -41,6 +42,8 @@ export interface ProviderFile {
   /** Path of the fake provider in the sandbox. */
   readonly sandboxPath: string;
   readonly onDisconnect: DisconnectBehavior;
+  /** Maximum number of choices per request; undefined if it is the same as that of the API. */
+  readonly maxChoices?: number;
   /**
    * Path of a GET request, relative to the base URL, that is free and that gets 401 if the key is invalid. Undefined if
    * it has none: its public lists of models, for example, accept any key.
@@ -58,6 +61,8 @@ export interface ProviderFile {
     readonly reasoning?: 'reasoning_effort' | 'reasoning';
     /** Supported message fields in addition to role, content and tool calls; `name` by default. */
     readonly messages?: readonly string[];
+    /** Role of a developer's messages; `developer` by default. */
+    readonly developerRole?: 'system';
   };
 }
 
@@ -68,6 +73,7 @@ const provider = objectRule({
   baseUrl: patternRule('a URL without a trailing slash', /^https?:\/\/.*[^/]$/),
   sandboxPath: patternRule('a path', /^\/.*[^/]$/),
   onDisconnect: enumRule(DISCONNECT_BEHAVIORS),
+  maxChoices: optionalRule(count),
   keyCheck: optionalRule(patternRule('a path', /^\/.*[^/]$/)),
   credential: optionalRule(
     objectRule({
@@ -82,6 +88,7 @@ const provider = objectRule({
       limit: optionalRule(enumRule(['max_tokens', 'max_completion_tokens'])),
       reasoning: optionalRule(enumRule(['reasoning_effort', 'reasoning'])),
       messages: optionalRule(predicateRule('a list of names', (it) => Array.isArray(it) && it.every(isText))),
+      developerRole: optionalRule(enumRule(['system'])),
     }),
   ),
 });
@@ -106,8 +113,8 @@ export function parseProviders(data: unknown): readonly ProviderFile[] {
 }
 
 /**
- * Checks that every endpoint refers to an existing provider that may serve it. Sets `onDisconnect` to the value of the
- * provider if the endpoint has none.
+ * Checks that every endpoint refers to an existing provider that may serve it. Sets `onDisconnect` and `maxChoices` to
+ * the values of the provider if the endpoint has none.
  * @throws DataFileError with a path that starts with the index of the model
  */
 export function linkProviders(
@@ -115,12 +122,19 @@ export function linkProviders(
   providers: readonly ProviderFile[],
 ): readonly AnyModelFile[] {
   assertEnclaves(models, providers);
-  const disconnectBehaviors = new Map(providers.map(({ slug, onDisconnect }) => [slug, onDisconnect]));
+  const bySlug = new Map(providers.map((file) => [file.slug, file]));
   return models.map((model, i) => ({
     ...model,
     endpoints: model.endpoints.map((endpoint, e) => {
-      const onDisconnect = endpoint.onDisconnect ?? disconnectBehaviors.get(endpoint.upstream);
-      if (disconnectBehaviors.has(endpoint.upstream)) return { ...endpoint, onDisconnect };
+      const owner = bySlug.get(endpoint.upstream);
+      if (owner) {
+        const maxChoices = endpoint.maxChoices ?? owner.maxChoices;
+        return {
+          ...endpoint,
+          onDisconnect: endpoint.onDisconnect ?? owner.onDisconnect,
+          ...(maxChoices === undefined ? {} : { maxChoices }),
+        };
+      }
       const location = withParent(toFieldLocation(describeModel(model, i), i), 'endpoints', e, 'upstream');
       throw createDataFileError(location, `names the provider "${endpoint.upstream}", which does not exist`);
     }),

@@ -101,6 +101,11 @@ export function toDataTariff({ provider, action, upstream, baseUsd, margin, bill
   return { of: `${provider}/${action}`, provider, creditor: upstream, prices };
 }
 
+/** Returns the key that identifies a line of a price list. */
+export function toLineKey({ of, provider, creditor }: Pick<Tariff, 'of' | 'provider' | 'creditor'>): string {
+  return [of, provider, creditor].join(' ');
+}
+
 /** The creditor is the provider that is called: with a router in between, the router. */
 function toSeller(of: string, { provider, upstream }: OfferFile) {
   return { of, provider: toSlug(provider), creditor: upstream };

@@ -92,8 +92,12 @@ describe('fields that an endpoint supports', () => {
         'modalities',
       ],
     ],
-    ['Groq', 'openai/gpt-oss-20b:nitro', [...sampling, ...structure, ...odds, ...open, 'n', 'user']],
-    ['DeepInfra', 'qwen/qwen3-coder', [...sampling, ...structure, ...odds, ...open, 'n', 'user']],
+    [
+      'Groq',
+      'openai/gpt-oss-20b:nitro',
+      [...sampling, ...structure, 'parallel_tool_calls', 'reasoning_effort', 'user'],
+    ],
+    ['DeepInfra', 'qwen/qwen3-coder', [...sampling, ...structure, 'logprobs', ...open, 'n', 'user']],
     [
       'OpenRouter',
       'google/gemini-2.5-pro',

@@ -114,7 +114,8 @@ test('charges a client that disconnects at the first word for the reasoning unti
 });
 
 test('charges a client that disconnects at the first word for no reasoning if its request turned reasoning off', async () => {
-  const { thoughts } = await leaveAtFirstWord(await world.createAccount(1.05), { reasoning: { effort: 'none' } });
+  const without = { model: 'openai/gpt-5.4-mini', reasoning: { effort: 'none' } };
+  const { thoughts } = await leaveAtFirstWord(await world.createAccount(1.05), without);
   expect(thoughts).toBe(0);
 });
 

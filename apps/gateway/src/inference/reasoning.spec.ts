@@ -53,11 +53,10 @@ test.each<[string, object]>([
   }
 });
 
-test('returns the error of the provider for an effort that the model does not support, without a charge', async () => {
+test('replaces an effort that the model does not support, and charges its reasoning', async () => {
   const { status, body } = await ask(SILENT, { reasoning: { enabled: false } });
-  expect([status, body.error.type]).toEqual([400, 'invalid_request_error']);
-  expect(body.message).toContain("'none' is not supported");
-  expect((await world.listEvents(account)).at(-1)?.type).toBe('HoldReleased');
+  expect([status, body.usage.completion_tokens_details.reasoning_tokens]).toEqual([200, 4]);
+  expect(body.usage.cost).toBeGreaterThan(0);
 });
 
 describe('an invalid reasoning option', () => {

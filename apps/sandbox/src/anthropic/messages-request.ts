@@ -5,6 +5,7 @@ import type { ProtocolRequest } from '../provider/serve.ts';
 import { countTokens } from '../provider/tokens.ts';
 import type { Tool, Toolbox } from '../provider/tools.ts';
 import { parseObject } from '../router.ts';
+import { assertEnforceable } from './enforceable-schema.ts';
 import { invalidRequestError, type Version } from './errors.ts';
 import { type AnthropicModel, findModel } from './models.ts';
 import { assertModelSupports, assertParameters } from './parameters.ts';
@@ -36,7 +37,12 @@ export function readMessagesRequest(text: string, version: Version): SandboxMess
     throw invalidRequestError(`max_tokens: ${limit} > ${model.maxOutput}, which is ${which}`);
   }
   const turns = assertTurns(body.messages);
-  const toolbox = parseToolbox(body, turns);
+  if (model.rejectsPrefill && isPrefilled(turns)) {
+    const message = 'This model does not support assistant message prefill.';
+    throw invalidRequestError(`${message} The conversation must end with a user message.`);
+  }
+  const reasons = isThinkingEnabled(body.thinking, model);
+  const toolbox = parseToolbox(body, turns, reasons);
   const promptTokens = countPrompt(body, turns);
   if (promptTokens > model.context) {
     throw invalidRequestError(`prompt is too long: ${promptTokens} tokens > ${model.context} maximum`);
@@ -47,7 +53,7 @@ export function readMessagesRequest(text: string, version: Version): SandboxMess
     n: 1,
     limit,
     promptTokens,
-    reasons: isThinkingEnabled(body.thinking),
+    reasons,
     isThinkingVisible: isThinkingVisible(body.thinking, model),
     toolbox,
     format: parseFormat(body, text),
@@ -55,8 +61,15 @@ export function readMessagesRequest(text: string, version: Version): SandboxMess
   };
 }
 
-function isThinkingEnabled(thinking: unknown): boolean {
-  const { type } = (thinking ?? {}) as JsonObject;
+/** Whether the conversation ends with a turn of the assistant that is no paused one, which has calls of a search. */
+function isPrefilled(turns: readonly MessageTurn[]): boolean {
+  const last = turns.at(-1);
+  return last?.role === 'assistant' && !toBlocks(last.content).some(({ type }) => type === 'server_tool_use');
+}
+
+/** Whether the model thinks; by default or on request. */
+function isThinkingEnabled(thinking: unknown, { thinkingOff }: AnthropicModel): boolean {
+  const { type = thinkingOff && 'adaptive' } = (thinking ?? {}) as JsonObject;
   return type === 'enabled' || type === 'adaptive';
 }
 
@@ -76,14 +89,14 @@ interface Choice {
   readonly disable_parallel_tool_use?: boolean;
 }
 
-function parseToolbox({ tools, tool_choice, thinking }: JsonObject, turns: readonly MessageTurn[]): Toolbox {
+function parseToolbox({ tools, tool_choice }: JsonObject, turns: readonly MessageTurn[], reasons: boolean): Toolbox {
   const parsedTools = ((tools ?? []) as readonly JsonObject[]).map(parseTool);
   if (new Set(parsedTools.map(({ name }) => name)).size < parsedTools.length)
     throw invalidRequestError('tools: Tool names must be unique.');
   const choice = (tool_choice ?? { type: 'auto' }) as Choice;
   if (tool_choice && parsedTools.length === 0)
     throw invalidRequestError('tool_choice may only be specified while providing tools.');
-  if (isThinkingEnabled(thinking) && (choice.type === 'any' || choice.type === 'tool')) {
+  if (reasons && (choice.type === 'any' || choice.type === 'tool')) {
     throw invalidRequestError('Thinking may not be enabled when tool_choice forces tool use.');
   }
   const parallel = choice.disable_parallel_tool_use !== true;
@@ -106,7 +119,7 @@ function countRounds(turns: readonly MessageTurn[]): number {
 
 function parseTool(tool: JsonObject | null, index: number): Tool {
   if (typeof tool !== 'object' || tool === null) throw invalidRequestError(`tools.${index}: Input should be an object`);
-  const { type = 'custom', name, input_schema } = tool;
+  const { type = 'custom', name, input_schema, strict } = tool;
   if (type === 'web_search_20250305') return parseWebSearch(tool, index);
   if (type !== 'custom') {
     const expected = "'custom', 'web_search_20250305'";
@@ -120,6 +133,7 @@ function parseTool(tool: JsonObject | null, index: number): Tool {
   if ((input_schema as JsonObject | undefined)?.type !== 'object') {
     throw invalidRequestError(`tools.${index}.custom.input_schema.type: Input should be 'object'`);
   }
+  if (strict === true) assertEnforceable(input_schema, `tools.${index}.custom`);
   return { name, schema: input_schema };
 }
 

@@ -13,6 +13,12 @@ interface AnthropicOffer {
    * thinking only on request.
    */
   readonly adaptive?: true;
+  /** How requests disable the thinking of a model that thinks by default. */
+  readonly thinkingOff?: 'disabled' | 'between_tools' | 'never';
+  /** The model rejects a `tool_choice` that forces a call. */
+  readonly rejectsForcedTools?: true;
+  /** The model rejects a conversation that ends with an assistant turn. */
+  readonly rejectsPrefill?: true;
   readonly usd: PriceInUsd;
 }
 
@@ -20,6 +26,7 @@ const OFFERS: Readonly<Record<string, AnthropicOffer>> = {
   'claude-sonnet-4-6': {
     name: 'Claude Sonnet 4.6',
     snapshot: 'claude-sonnet-4-6',
+    rejectsPrefill: true,
     context: 200_000,
     maxOutput: 64_000,
     usd: { input: '3', cachedInput: '0.3', output: '15', request: '0' },
@@ -34,6 +41,7 @@ const OFFERS: Readonly<Record<string, AnthropicOffer>> = {
   'claude-opus-4-6': {
     name: 'Claude Opus 4.6',
     snapshot: 'claude-opus-4-6',
+    rejectsPrefill: true,
     context: 200_000,
     maxOutput: 128_000,
     usd: { input: '5', cachedInput: '0.5', output: '25', request: '0' },
@@ -44,7 +52,40 @@ const OFFERS: Readonly<Record<string, AnthropicOffer>> = {
     context: 1_000_000,
     maxOutput: 128_000,
     adaptive: true,
+    rejectsPrefill: true,
     usd: { input: '5', cachedInput: '0.5', output: '25', request: '0' },
+  },
+  'claude-opus-5': {
+    name: 'Claude Opus 5',
+    snapshot: 'claude-opus-5',
+    context: 1_000_000,
+    maxOutput: 128_000,
+    adaptive: true,
+    thinkingOff: 'disabled',
+    rejectsPrefill: true,
+    usd: { input: '5', cachedInput: '0.5', output: '25', request: '0' },
+  },
+  'claude-sonnet-5-5': {
+    name: 'Claude Sonnet 5.5',
+    snapshot: 'claude-sonnet-5-5',
+    context: 1_000_000,
+    maxOutput: 128_000,
+    adaptive: true,
+    thinkingOff: 'between_tools',
+    rejectsForcedTools: true,
+    rejectsPrefill: true,
+    usd: { input: '2', cachedInput: '0.1', output: '10', request: '0' },
+  },
+  'claude-opus-5-5': {
+    name: 'Claude Opus 5.5',
+    snapshot: 'claude-opus-5-5',
+    context: 1_000_000,
+    maxOutput: 128_000,
+    adaptive: true,
+    thinkingOff: 'never',
+    rejectsForcedTools: true,
+    rejectsPrefill: true,
+    usd: { input: '4', cachedInput: '0.2', output: '20', request: '0' },
   },
   'claude-sonnet-4-5': {
     name: 'Claude Sonnet 4.5',

@@ -1,4 +1,5 @@
 /** Validates the parameters of a Messages request, apart from the turns, as Anthropic does. */
+import { assertEnforceable } from './enforceable-schema.ts';
 import { invalidRequestError, type Version } from './errors.ts';
 import type { AnthropicModel } from './models.ts';
 
@@ -51,8 +52,11 @@ export function assertParameters(body: Body, version: Version): void {
 }
 
 /** Validates thinking, sampling parameters and effort, which differ between models. @throws HttpError 400 */
-export function assertModelSupports(body: Body, { id, adaptive }: AnthropicModel): void {
+export function assertModelSupports(body: Body, model: AnthropicModel): void {
+  const { id, adaptive } = model;
   const { type } = (body.thinking ?? {}) as Body;
+  assertThinkingOff(type, model);
+  assertToolChoice(body.tool_choice, model);
   if (adaptive && type === 'enabled') {
     throw invalidRequestError(
       '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.',
@@ -75,6 +79,18 @@ export function assertModelSupports(body: Body, { id, adaptive }: AnthropicModel
   }
 }
 
+function assertThinkingOff(type: unknown, { id, thinkingOff = 'disabled' }: AnthropicModel): void {
+  if ((type !== 'disabled' && type !== 'between_tools') || type === thinkingOff) return;
+  const hint = thinkingOff === 'never' ? 'Thinking cannot be disabled.' : `Use "thinking.type.${thinkingOff}" instead.`;
+  throw invalidRequestError(`"thinking.type.${type}" is not supported for ${id}. ${hint}`);
+}
+
+function assertToolChoice(choice: unknown, { rejectsForcedTools }: AnthropicModel): void {
+  const { type } = (choice ?? {}) as Body;
+  if (rejectsForcedTools && (type === 'any' || type === 'tool'))
+    throw invalidRequestError(`tool_choice.type: "${type}" is not supported for this model. Use "auto" or "none".`);
+}
+
 function assertSystem({ system }: Body): void {
   const blocks = Array.isArray(system) ? system : [];
   if (blocks.some((block) => block?.type !== 'text'))
@@ -85,12 +101,12 @@ function assertSystem({ system }: Body): void {
 
 function assertThinking({ thinking, max_tokens, temperature, top_k }: Body): void {
   const { type, budget_tokens, display } = (thinking ?? { type: 'disabled' }) as Body;
-  if (!['enabled', 'adaptive', 'disabled'].includes(type as string)) {
+  if (!['enabled', 'adaptive', 'disabled', 'between_tools'].includes(type as string)) {
     throw invalidRequestError(
-      `thinking: Input tag '${type}' found using 'type' does not match any of the expected tags: 'adaptive', 'disabled', 'enabled'`,
+      `thinking: Input tag '${type}' found using 'type' does not match any of the expected tags: 'adaptive', 'between_tools', 'disabled', 'enabled'`,
     );
   }
-  if (type === 'disabled') return;
+  if (type === 'disabled' || type === 'between_tools') return;
   if (display !== undefined && display !== 'omitted' && display !== 'summarized') {
     throw invalidInputError(`thinking.${type}.display`, "'summarized' or 'omitted'");
   }
@@ -113,17 +129,7 @@ function assertFormat({ output_config }: Body): void {
   if (format.type !== 'json_schema')
     throw invalidRequestError("output_config.format.type: Input should be 'json_schema'");
   if (format.schema === undefined) throw invalidRequestError('output_config.format.schema: Field required');
-  if (hasOpenObject(format.schema)) {
-    throw invalidRequestError(
-      "output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false",
-    );
-  }
-}
-
-function hasOpenObject(schema: unknown): boolean {
-  if (typeof schema !== 'object' || schema === null) return false;
-  const { type, additionalProperties } = schema as Body;
-  return (type === 'object' && additionalProperties !== false) || Object.values(schema).some(hasOpenObject);
+  assertEnforceable(format.schema, 'output_config.format.schema');
 }
 
 function invalidInputError(name: string, expected: string) {

@@ -14,6 +14,7 @@ import {
   isPresent,
   type SandboxBody,
 } from './parameters.ts';
+import { assertProviderAccepts } from './provider-rules.ts';
 
 export interface SandboxChatRequest extends ProtocolRequest<OpenAiModel> {
   readonly includeUsage: boolean;
@@ -44,6 +45,7 @@ export function readChatRequest(text: string, provider: OpenAiProvider): Sandbox
     throw invalidRequestError(400, 'We could not parse the JSON body of your request. The API expects a JSON object.');
   if (body.model === undefined || body.model === '')
     throw invalidRequestError(400, 'you must provide a model parameter');
+  assertProviderAccepts(body, provider);
   assertParameters(body, provider);
   const model = findModel(provider, body.model as string);
   if (model.responsesOnly) {

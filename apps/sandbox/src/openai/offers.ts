@@ -8,6 +8,10 @@ export interface ModelOffer {
   readonly maxOutput: number;
   /** Models that reason reject `max_tokens`; the others reject `reasoning_effort`. */
   readonly reasons: boolean;
+  /** The supported efforts, if they are not those of its generation. An open model with efforts always reasons. */
+  readonly efforts?: readonly string[];
+  /** The model accepts sampling parameters and log probabilities with the effort `none`. */
+  readonly samples?: boolean;
   /** The model is available in Responses and not in chats. */
   readonly responsesOnly?: boolean;
   /** The model does not accept images. */
@@ -26,14 +30,21 @@ function defineModel(
   snapshot: string,
   [context, maxOutput]: readonly [number, number],
   [input, cachedInput, output]: readonly [string, string, string],
-  options: Partial<Pick<ModelOffer, 'reasons' | 'responsesOnly' | 'textOnly'>> & { readonly request?: string } = {},
+  options: Partial<Pick<ModelOffer, 'reasons' | 'efforts' | 'samples' | 'responsesOnly' | 'textOnly'>> & {
+    readonly request?: string;
+  } = {},
 ): Offers {
-  const { reasons = false, responsesOnly = false, textOnly = false, request = '0' } = options;
+  const { reasons = false, samples = false, efforts, responsesOnly = false, textOnly = false, request = '0' } = options;
   const usd = { input, cachedInput, output, request };
-  return { [snapshot]: { snapshot, context, maxOutput, reasons, responsesOnly, textOnly, fingerprint: null, usd } };
+  const abilities = { reasons, samples, ...(efforts ? { efforts } : {}), responsesOnly, textOnly };
+  return { [snapshot]: { snapshot, context, maxOutput, ...abilities, fingerprint: null, usd } };
 }
 
 const TEXT = { textOnly: true };
+const GPT_OSS = { ...TEXT, efforts: ['low', 'medium', 'high'] };
+/** OpenRouter accepts any effort for a model that always reasons. */
+const REASONING = { efforts: ['minimal', 'low', 'medium', 'high', 'xhigh', 'max'] };
+const GPT_6 = { reasons: true, samples: true, efforts: ['none', 'low', 'medium', 'high', 'xhigh', 'max'] };
 const FREE = ['0', '0', '0'] as const;
 
 export const OPENAI: Offers = {
@@ -70,6 +81,8 @@ export const OPENAI: Offers = {
     fingerprint: 'fp_5a4db0c5d1',
     usd: { input: '0', cachedInput: '0', output: '0', request: '0.01' },
   },
+  ...defineModel('gpt-6-sol', [1050000, 128000], ['2', '0.2', '10'], GPT_6),
+  ...defineModel('gpt-6.1-sol', [1050000, 128000], ['2', '0.1', '10'], { ...GPT_6, efforts: GPT_6.efforts.slice(1) }),
   ...defineModel('gpt-5.4', [1050000, 128000], ['2.5', '0.25', '15'], { reasons: true }),
   ...defineModel('gpt-5.4-nano', [400000, 128000], ['0.2', '0.02', '1.25'], { reasons: true }),
   ...defineModel('gpt-5.1', [400000, 128000], ['1.25', '0.125', '10'], { reasons: true }),
@@ -83,22 +96,22 @@ export const OPENAI: Offers = {
 };
 
 export const OPENROUTER: Offers = {
-  ...defineModel('google/gemini-2.5-pro', [1048576, 65536], ['1.25', '0.125', '10']),
+  ...defineModel('google/gemini-2.5-pro', [1048576, 65536], ['1.25', '0.125', '10'], REASONING),
   ...defineModel('google/gemini-2.5-flash', [1048576, 65536], ['0.3', '0.03', '2.5']),
   ...defineModel('google/gemini-2.5-flash-lite', [1048576, 65536], ['0.1', '0.01', '0.4']),
   ...defineModel('deepseek/deepseek-chat-v3.1', [131072, 32768], ['0.27', '0.07', '1.1'], TEXT),
-  ...defineModel('deepseek/deepseek-r1-0528', [131072, 32768], ['0.55', '0.14', '2.19'], TEXT),
+  ...defineModel('deepseek/deepseek-r1-0528', [131072, 32768], ['0.55', '0.14', '2.19'], { ...TEXT, ...REASONING }),
   ...defineModel('mistralai/mistral-large-2512', [262144, 32768], ['0.5', '0.5', '1.5']),
   ...defineModel('perplexity/sonar', [127072, 8192], ['1', '1', '1'], { request: '0.005' }),
-  ...defineModel('openai/gpt-oss-20b:free', [131072, 32768], FREE, TEXT),
+  ...defineModel('openai/gpt-oss-20b:free', [131072, 32768], FREE, GPT_OSS),
   ...defineModel('z-ai/glm-4.5-air:free', [131072, 32768], FREE, TEXT),
   ...defineModel('meta-llama/llama-3.3-70b-instruct:free', [65536, 16384], FREE, TEXT),
   ...defineModel('perplexity/sonar-pro', [200000, 8192], ['3', '3', '15'], { request: '0.006' }),
 };
 
 export const GROQ: Offers = {
-  ...defineModel('openai/gpt-oss-120b', [131072, 32768], ['0.15', '0.15', '0.6'], TEXT),
-  ...defineModel('openai/gpt-oss-20b', [131072, 32768], ['0.075', '0.075', '0.3'], TEXT),
+  ...defineModel('openai/gpt-oss-120b', [131072, 32768], ['0.15', '0.15', '0.6'], GPT_OSS),
+  ...defineModel('openai/gpt-oss-20b', [131072, 32768], ['0.075', '0.075', '0.3'], GPT_OSS),
   ...defineModel('moonshotai/kimi-k2-instruct-0905', [131072, 16384], ['1', '1', '3'], TEXT),
 };
 
@@ -107,8 +120,8 @@ export const DEEPINFRA: Offers = {
   ...defineModel('meta-llama/Meta-Llama-3.1-8B-Instruct', [131072, 16384], ['0.02', '0.02', '0.03'], TEXT),
   ...defineModel('meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8', [1048576, 8192], ['0.15', '0.15', '0.6']),
   ...defineModel('meta-llama/Llama-4-Scout-17B-16E-Instruct', [131072, 8192], ['0.08', '0.08', '0.3']),
-  ...defineModel('openai/gpt-oss-120b', [131072, 32768], ['0.09', '0.09', '0.45'], TEXT),
-  ...defineModel('openai/gpt-oss-20b', [131072, 32768], ['0.04', '0.04', '0.16'], TEXT),
+  ...defineModel('openai/gpt-oss-120b', [131072, 32768], ['0.09', '0.09', '0.45'], GPT_OSS),
+  ...defineModel('openai/gpt-oss-20b', [131072, 32768], ['0.04', '0.04', '0.16'], GPT_OSS),
   ...defineModel('moonshotai/Kimi-K2-Instruct-0905', [131072, 16384], ['0.5', '0.5', '2'], TEXT),
   ...defineModel('Qwen/Qwen3-32B', [40960, 16384], ['0.1', '0.1', '0.3'], TEXT),
   ...defineModel('Qwen/Qwen3-235B-A22B-Instruct-2507', [131072, 16384], ['0.09', '0.09', '0.57'], TEXT),

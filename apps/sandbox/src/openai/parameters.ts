@@ -29,7 +29,7 @@ const CHECKS: ReadonlyMap<string, ParameterCheck> = new Map<string, ParameterChe
   ['parallel_tool_calls', assertBoolean],
   ['functions', assertArray],
   ['function_call', assertTextOrObject],
-  ['reasoning_effort', createChoiceCheck('none', 'minimal', 'low', 'medium', 'high', 'xhigh')],
+  ['reasoning_effort', createChoiceCheck('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')],
   ['verbosity', createChoiceCheck('low', 'medium', 'high')],
   ['modalities', assertArray],
   ['audio', assertObject],
@@ -75,14 +75,15 @@ export function assertParameters(body: SandboxBody, { extraParameters, unsupport
  */
 export function getOutputLimit(body: SandboxBody, model: OpenAiModel): number {
   const { max_tokens, max_completion_tokens, reasoning_effort } = body;
-  if (model.reasons) assertNoSampling(body);
+  if (reasonsWith(reasoning_effort, model)) assertNoSampling(body);
   if (model.reasons && isPresent(max_tokens)) {
     const message =
       "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
     throw invalidRequestError(400, message, 'max_tokens', 'unsupported_parameter');
   }
-  if (!model.reasons && isPresent(reasoning_effort)) throw unknownArgumentError('reasoning_effort');
+  if (!model.reasons && !model.efforts && isPresent(reasoning_effort)) throw unknownArgumentError('reasoning_effort');
   if (isPresent(reasoning_effort)) assertEffort(reasoning_effort, model);
+  if (isPresent(body.reasoning)) assertReasons(body.reasoning as SandboxBody, model);
   if (isPresent(max_tokens) && isPresent(max_completion_tokens)) {
     const message = "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.";
     throw invalidRequestError(400, message, 'max_tokens', 'invalid_parameter_combination');
@@ -100,6 +101,11 @@ export function getOutputLimit(body: SandboxBody, model: OpenAiModel): number {
     );
   }
   return limit;
+}
+
+/** Whether the model rejects sampling parameters in a request with this effort. */
+export function reasonsWith(effort: unknown, { reasons, samples }: OpenAiModel): boolean {
+  return reasons && !(samples && effort === 'none');
 }
 
 /**
@@ -121,7 +127,8 @@ export function assertNoSampling(body: SandboxBody): void {
 }
 
 /** The supported efforts differ between generations of models. */
-function getEfforts({ id }: OpenAiModel): readonly string[] {
+function getEfforts({ id, efforts }: OpenAiModel): readonly string[] {
+  if (efforts) return efforts;
   if (/^o\d/.test(id)) return ['low', 'medium', 'high'];
   if (/^gpt-5(-|$)/.test(id)) return ['minimal', 'low', 'medium', 'high'];
   return id.startsWith('gpt-5.1') ? ['none', 'low', 'medium', 'high'] : ['none', 'low', 'medium', 'high', 'xhigh'];
@@ -134,6 +141,12 @@ export function assertEffort(effort: unknown, model: OpenAiModel, param = 'reaso
     `Unsupported value: '${effort}' is not supported with the '${model.id}' model. ` +
     `Supported values are: ${efforts.map((supported) => `'${supported}'`).join(', ')}.`;
   throw invalidRequestError(400, message, param, 'unsupported_value');
+}
+
+/** Rejects reasoning settings that disable what a model of OpenRouter always does. */
+function assertReasons({ effort, enabled, max_tokens }: SandboxBody, { efforts }: OpenAiModel): void {
+  if (!efforts || (effort !== 'none' && enabled !== false && max_tokens !== 0)) return;
+  throw invalidRequestError(400, 'Reasoning is mandatory for this endpoint and cannot be disabled.');
 }
 
 /** Validates OpenRouter's `reasoning` object. */

@@ -1,5 +1,5 @@
 /** The port to providers: what they can do, how they are called, and what they return. Adapters: `libs/connectors`. */
-import type { Capability, ChatProtocol } from '#catalogue';
+import type { Capability, ChatProtocol, ModelRules } from '#catalogue';
 import type { Usage } from '#domain';
 import type { Hold } from '../billing/payer.ts';
 import type { CallResult } from '../billing/upstream-call.ts';
@@ -16,7 +16,7 @@ import type {
 import type { EncryptedResponse, PrivateChatCall } from './private-calls.ts';
 import type { NativeSearch, SearchQuery, SearchStatus, WebSearchResponse } from './web-search.ts';
 
-export type { Capability, ChatProtocol };
+export type { Capability, ChatProtocol, ModelRules };
 
 /**
  * The calls that a provider supports. Each makes one call, and resolves with the first byte of a stream or else with
@@ -79,6 +79,8 @@ export interface ChatCall {
   readonly protocols: readonly ChatProtocol[];
   /** The request in OpenAI's format for this protocol, with the provider's name of the model. */
   readonly body: Readonly<Record<string, unknown>>;
+  /** What the model accepts; without rules, what its protocol allows. */
+  readonly modelRules?: ModelRules;
   readonly stream: boolean;
   /** The response must not contain reasoning text, whatever the provider makes of the request. */
   readonly withoutReasoning: boolean;

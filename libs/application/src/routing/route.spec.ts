@@ -3,6 +3,7 @@ import { Catalogue, type Endpoint, type ModelFile, type TokenPricedModel } from 
 import { createTestModel } from '../../../testing/src/world/test-catalogue.ts';
 import { InvalidRequestError } from '../errors.ts';
 import { NO_PREFERENCES, parseRoutingPreferences, resolveModel } from './preferences.ts';
+import type { RequestRequirements } from './request-requirements.ts';
 import { type EndpointPerformance, selectRoute } from './route.ts';
 
 const endpoint = (provider: string, input: string, more: object = {}): ModelFile['endpoints'][number] => ({
@@ -47,6 +48,16 @@ const catalogue = Catalogue.fromFiles([
   file('v/several', {
     endpoints: [endpoint('A', '3', { parameters: ['n'] }), endpoint('B', '1'), endpoint('C', '1', RESPONSES)],
   }),
+  file('v/ruled', {
+    endpoints: [
+      endpoint('A', '3', { parameters: ['tools', 'n', 'temperature'], maxChoices: 4 }),
+      endpoint('B', '1', {
+        parameters: ['tools', 'temperature'],
+        modelRules: { efforts: ['none', 'low'], forcedTools: false, prefill: false, sampling: 'without_reasoning' },
+      }),
+      endpoint('C', '2', { parameters: ['tools'], modelRules: { prefill: false, tokenInputs: false } }),
+    ],
+  }),
   file('v/private', { privacy: 'zdr' }),
   file('v/long', { variants: { extended: 'v/m' } }),
   file('v/routed', { endpoints: [endpoint('OpenRouter', '2', { routes: true }), endpoint('Alpha', '3')] }),
@@ -70,6 +81,7 @@ interface Case {
   readonly searchesWeb?: boolean;
   readonly health?: Readonly<Record<string, Partial<EndpointPerformance>>>;
   readonly chance?: number;
+  readonly requirements?: RequestRequirements;
   readonly choices?: number;
   readonly source?: string;
 }
@@ -85,6 +97,7 @@ function route(given: Case) {
     source = 'api',
     health = {},
     chance = 0,
+    requirements = {},
   } = given;
   const named = resolveModel(model, catalogue);
   return selectRoute({
@@ -94,6 +107,7 @@ function route(given: Case) {
     usesTools,
     searchesWeb,
     choices,
+    ...requirements,
     source,
     randomValue: chance,
     getPerformance: ({ slug }: Endpoint) => ({ ...calm, ...health[slug] }),
@@ -356,6 +370,59 @@ test('rejects a request for several choices, naming the field n, if every endpoi
   const refused = new InvalidRequestError(400, 'n must be 1 for v/m: alpha returns one choice only', 'n');
   expect(() => order({ choices: 2 })).toThrow(expect.objectContaining({ status: 400, param: 'n' }));
   expect(() => order({ choices: 2, provider: { only: ['alpha'] } })).toThrow(refused.message);
+});
+
+describe('the rules of a model', () => {
+  const strict = { require_parameters: true, sort: 'price' };
+
+  test.each<[string, Case, string[]]>([
+    ['do not exclude an endpoint to which the request is adapted', { requirements: { effort: 'high' } }, ['b']],
+    [
+      'exclude an endpoint that does not know the effort',
+      { provider: strict, requirements: { effort: 'high' } },
+      ['c', 'a'],
+    ],
+    ['keep an endpoint that knows the effort', { provider: strict, requirements: { effort: 'low' } }, ['b', 'c', 'a']],
+    [
+      'exclude an endpoint that rejects a forced call',
+      { provider: strict, requirements: { forcesTool: true } },
+      ['c', 'a'],
+    ],
+    ['exclude an endpoint without sampling while it reasons', { provider: strict, fields: ['temperature'] }, ['a']],
+    [
+      'keep an endpoint with sampling without reasoning',
+      { provider: strict, fields: ['temperature'], requirements: { effort: 'none' } },
+      ['b', 'a'],
+    ],
+    [
+      'always exclude an endpoint that does not continue a message',
+      { requirements: { endsWithAssistant: true } },
+      ['a'],
+    ],
+    ['always exclude an endpoint that accepts no token ids', { requirements: { sendsTokens: true } }, ['b']],
+    ['exclude an endpoint that returns fewer choices', { choices: 4 }, ['a']],
+  ])('%s', (_, given, slugs) => {
+    expect(order({ model: 'v/ruled', ...given })).toEqual(slugs);
+  });
+
+  test.each<[string, Case, string, string]>([
+    [
+      'a message to continue',
+      { provider: { only: ['c'] }, requirements: { endsWithAssistant: true } },
+      'messages',
+      'messages must not end with a message of the assistant for v/ruled: a is not one of the allowed providers; b is not one of the allowed providers; c does not continue a message of the assistant',
+    ],
+    [
+      'token ids',
+      { provider: { only: ['c'] }, requirements: { sendsTokens: true } },
+      'input',
+      'input must be text for v/ruled',
+    ],
+    ['too many choices', { choices: 5 }, 'n', 'n must be at most 4 for v/ruled: a returns at most 4 choices'],
+  ])('reject %s, naming the field, if no endpoint remains', (_, given, param, message) => {
+    expect(() => order({ model: 'v/ruled', ...given })).toThrow(message);
+    expect(() => order({ model: 'v/ruled', ...given })).toThrow(expect.objectContaining({ status: 400, param }));
+  });
 });
 
 describe('a model name with a suffix', () => {

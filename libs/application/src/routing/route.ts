@@ -3,6 +3,12 @@ import { type AnyModel, calculateListPrice, type Endpoint, LIST_PRICE_TOKENS, ty
 import { UnpricedUnitError, type Usage } from '#domain';
 import { InvalidRequestError } from '../errors.ts';
 import { NO_PREFERENCES, type RoutingPreferences, type RoutingSort, requiresZdr } from './preferences.ts';
+import {
+  describeUnmetRequirement,
+  findAdaptedRequirement,
+  findUnmetRequirement,
+  type RequestRequirements,
+} from './request-requirements.ts';
 
 /** The current performance of an endpoint. */
 export interface EndpointPerformance {
@@ -18,14 +24,12 @@ export type RoutableModel = Pick<AnyModel, 'id' | 'endpoints' | 'excludedEndpoin
   Pick<TokenPricedModel, 'routing'>;
 
 /** What decides which endpoints can serve a request. */
-interface EligibilityRequest {
+interface EligibilityRequest extends RequestRequirements {
   readonly model: RoutableModel;
   readonly preferences: RoutingPreferences;
   /** Fields of the request for which it matters whether an endpoint supports them. */
   readonly fields: readonly string[];
   readonly usesTools: boolean;
-  /** Number of requested choices; 1 if omitted. */
-  readonly choices?: number;
   readonly searchesWeb: boolean;
   /** The source of the request, as the query history shows it. */
   readonly source: string;
@@ -67,14 +71,12 @@ const PICO_USD_PER_USD = 1e12;
 /** Prices up to this multiple of the lowest count as equal to it. */
 const EQUAL_PRICE_FACTOR = 1.1;
 
-/** An exclusion for this reason is reported as an error of `n`: the caller fixes it by requesting one choice. */
-const ONE_CHOICE = 'returns one choice only';
 const NOT_LISTED = 'costs more than the listed price of the model, and the request has no provider preferences';
 
 /**
  * Selects the endpoints for a request.
- * @throws InvalidRequestError if no endpoint remains: 400 if one was excluded because it returns one choice only, else
- *   404
+ * @throws InvalidRequestError if no endpoint remains: 400 if one was excluded for a requirement that the caller can change, such
+ *   as several choices, else 404
  */
 export function selectRoute(request: RouteRequest): SelectedRoute {
   const { model, getPerformance } = request;
@@ -130,8 +132,11 @@ function createNoEndpointsError(
   exclusionReasons: Readonly<Record<string, string>>,
 ): InvalidRequestError {
   const reasons = Object.entries(exclusionReasons).map(([slug, reason]) => `${slug} ${reason}`);
-  if (Object.values(exclusionReasons).includes(ONE_CHOICE))
-    return new InvalidRequestError(400, `n must be 1 for ${model.id}: ${reasons.join('; ')}`, 'n');
+  const unmet = describeUnmetRequirement(model.endpoints, exclusionReasons);
+  if (unmet) {
+    const { param, requirement } = unmet;
+    return new InvalidRequestError(400, `${param} ${requirement} for ${model.id}: ${reasons.join('; ')}`, param);
+  }
   const unknown = [...new Set([...order, ...only])].filter((name) => isUnknown(name, model));
   const all = [...reasons, ...unknown.map((name) => `${name} does not serve this model`)];
   return new InvalidRequestError(404, `No endpoints found for ${model.id}: ${all.join('; ')}`, 'provider');
@@ -196,7 +201,7 @@ function findExclusionReason(
   request: EligibilityRequest,
   preferences: RoutingPreferences,
 ): string | undefined {
-  const { slug, zdr, collectsData, quantization, parameters, speaks } = endpoint;
+  const { slug, zdr, collectsData, quantization, parameters } = endpoint;
   const { only, order, allowFallbacks } = preferences;
   if (only.length > 0 && !isNamed(endpoint, only, request.model)) return 'is not one of the allowed providers';
   if (!allowFallbacks && order.length > 0 && !isNamed(endpoint, order, request.model))
@@ -210,11 +215,12 @@ function findExclusionReason(
   if (preferences.requireParameters) {
     const unknown = request.fields.find((field) => !parameters.includes(field));
     if (unknown !== undefined) return `does not support ${unknown}`;
+    const adapted = findAdaptedRequirement(endpoint, request, request.fields);
+    if (adapted !== undefined) return adapted;
   }
   const hasToolEndpoint = request.model.endpoints.some((candidate) => candidate.parameters.includes('tools'));
   if (request.usesTools && hasToolEndpoint && !parameters.includes('tools')) return 'does not support tools';
-  if ((request.choices ?? 1) > 1 && !(parameters.includes('n') && speaks.includes('chat'))) return ONE_CHOICE;
-  return undefined;
+  return findUnmetRequirement(endpoint, request);
 }
 
 /** Whether a list of provider names includes an endpoint. A name that is unknown here may be a provider of a router. */

@@ -90,9 +90,9 @@ export interface TappedWorld {
 }
 
 /** Opens a world whose calls to models are recorded. */
-export async function openTappedWorld(): Promise<TappedWorld> {
+export async function openTappedWorld(models: readonly object[] = []): Promise<TappedWorld> {
   const tap = await Wiretap.open();
-  const world = await TestWorld.open(tap.settings);
+  const world = await TestWorld.open(tap.settings, models);
   tap.target = world.sandbox;
   const close = async () => {
     await world.close();

@@ -4,6 +4,7 @@ import { countTokens } from '../../provider/tokens.ts';
 import { parseObject } from '../../router.ts';
 import { createError, invalidRequestError } from '../errors.ts';
 import type { OpenAiProvider } from '../models.ts';
+import { assertProviderEmbeds } from '../provider-rules.ts';
 import { type EmbeddingModel, findEmbeddingModel } from './embedding-models.ts';
 
 export type SandboxEmbeddingInput = string | readonly number[];
@@ -31,6 +32,7 @@ export function readEmbeddingRequest(json: string, provider: OpenAiProvider): Sa
     throw invalidRequestError(400, 'you must provide a model parameter');
   const unknown = Object.keys(body).find((name) => !PARAMETERS.has(name));
   if (unknown !== undefined) throw invalidRequestError(400, `Unrecognized request argument supplied: ${unknown}`);
+  assertProviderEmbeds(body, provider);
   const model = findEmbeddingModel(provider, body.model);
   const inputs = parseInputs(body.input);
   const counts = inputs.map((input) => (typeof input === 'string' ? countTokens(input) : input.length));

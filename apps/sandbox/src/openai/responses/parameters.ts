@@ -17,6 +17,7 @@ import {
   invalidValueError,
   isPresent,
   type ParameterCheck,
+  reasonsWith,
   type SandboxBody,
 } from '../parameters.ts';
 
@@ -126,9 +127,10 @@ export function parseExtras(body: SandboxBody, model: OpenAiModel): Extras {
   const encrypted = included.includes(ENCRYPTED);
   if (encrypted && !reasons)
     throw invalidRequestError(400, 'Encrypted content is not supported with this model.', 'include');
-  if (reasons) assertNoSampling(body);
+  const rejectsSampling = reasonsWith(effort, model);
+  if (rejectsSampling) assertNoSampling(body);
   const includesLogprobs = included.includes(LOGPROBS);
-  if ((includesLogprobs || isPresent(top_logprobs)) && reasons)
+  if ((includesLogprobs || isPresent(top_logprobs)) && rejectsSampling)
     throw invalidRequestError(
       400,
       'logprobs are not supported with reasoning models.',

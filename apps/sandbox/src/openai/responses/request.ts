@@ -15,7 +15,7 @@ import {
 import { invalidRequestError } from '../errors.ts';
 import { findModel, type OpenAiModel, type OpenAiProvider } from '../models.ts';
 import type { SandboxBody } from '../parameters.ts';
-import { invalidTypeError, invalidValueError, isPresent } from '../parameters.ts';
+import { invalidValueError, isPresent } from '../parameters.ts';
 import { type InputTurn, parseTurn } from './items.ts';
 import { assertParameters, type Extras, getOutputLimit, missingParameterError, parseExtras } from './parameters.ts';
 
@@ -27,6 +27,14 @@ export interface SandboxResponsesRequest extends ProtocolRequest<OpenAiModel> {
 }
 
 const TOOL_TYPES = ['function', 'custom', 'web_search'];
+/** Tools of OpenAI that `tool_choice` can name. The web search is not among them. */
+const HOSTED_CHOICES = [
+  'file_search',
+  'web_search_preview',
+  'computer_use_preview',
+  'code_interpreter',
+  'image_generation',
+];
 /** Maximum number of web searches, if the request has no `max_tool_calls`. */
 const MAX_SEARCHES = 10;
 
@@ -116,6 +124,7 @@ function parseToolbox(body: SandboxBody, { messages }: InputTurn): Toolbox {
     const message = "The following tools cannot be used with reasoning.effort 'minimal': web_search.";
     throw invalidRequestError(400, message, 'tools');
   }
+  assertSearchFilters(tools);
   const ownUses = (max_tool_calls ?? MAX_SEARCHES) as number;
   const parsedTools = ((tools ?? []) as readonly SandboxContentPart[]).map(({ type, name, parameters }): Tool => {
     if (type === 'web_search') return { name: type, schema: {}, maxProviderUses: ownUses };
@@ -125,6 +134,16 @@ function parseToolbox(body: SandboxBody, { messages }: InputTurn): Toolbox {
   const allowed = parseAllowedTools(tool_choice, parsedTools);
   const choice = parseToolChoice(allowed ? (tool_choice as SandboxContentPart).mode : tool_choice, parsedTools);
   return { tools: allowed ?? parsedTools, choice, allowsParallelCalls: parallel, rounds: countRounds(messages) };
+}
+
+function assertSearchFilters(tools: unknown): void {
+  for (const [at, { type, filters }] of ((tools ?? []) as readonly SandboxContentPart[]).entries()) {
+    const unknown =
+      type === 'web_search' ? Object.keys(filters ?? {}).find((name) => name !== 'allowed_domains') : undefined;
+    if (unknown === undefined) continue;
+    const param = `tools[${at}].filters.${unknown}`;
+    throw invalidRequestError(400, `Unknown parameter: '${param}'.`, param, 'unknown_parameter');
+  }
 }
 
 /** Returns the tools of an `allowed_tools` choice; undefined for any other choice. */
@@ -146,9 +165,9 @@ function parseToolChoice(choice: unknown, tools: readonly Tool[]): Toolbox['choi
   if (choice === 'required' && tools.length > 0) return choice;
   if (choice !== 'required' && !isObject(choice))
     throw invalidValueError('tool_choice', choice, ['none', 'auto', 'required']);
-  const name = isObject(choice) ? (choice.type === 'web_search' ? choice.type : choice.name) : undefined;
-  if (isObject(choice) && !TOOL_TYPES.includes(choice.type as string))
-    throw invalidTypeError('tool_choice', 'a function', choice.type);
+  const name = isObject(choice) ? choice.name : undefined;
+  if (isObject(choice) && choice.type !== 'function' && choice.type !== 'custom')
+    throw invalidValueError('tool_choice.type', choice.type, HOSTED_CHOICES);
   const tool = tools.find((candidate) => candidate.name === name);
   if (tool) return { name: tool.name };
   throw invalidRequestError(400, `Tool choice '${name ?? choice}' not found in 'tools' parameter.`, 'tool_choice');

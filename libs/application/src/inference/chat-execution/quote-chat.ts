@@ -14,7 +14,14 @@ import {
   resolveModel,
 } from '../../routing/preferences.ts';
 import { listSetFields, type SelectedRoute, selectRoute } from '../../routing/route.ts';
-import { type ChatBody, parseReasoning, type Reasoning } from '../chat/chat-body.ts';
+import {
+  type ChatBody,
+  endsWithAssistant,
+  getRequestedEffort,
+  parseReasoning,
+  type Reasoning,
+  requiresToolCall,
+} from '../chat/chat-body.ts';
 import {
   type ChatQuote,
   calculateStopPrice,
@@ -117,7 +124,7 @@ export function quoteChat(
     searchesWeb: search !== undefined,
   });
   const { endpoints: routed, zdr } = selectChatRoute(
-    { body, provider: requestBody.provider, source },
+    { body, provider: requestBody.provider, source, reasoning },
     resolved,
     search,
     health,
@@ -235,7 +242,12 @@ function isSearchOptional(plan: SearchPlan): boolean {
 
 /** @param provider the caller's own `provider` object; `selectRoute` applies the model's rules, which override it */
 function selectChatRoute(
-  { body, provider, source }: Pick<ChatParams, 'body' | 'source'> & { readonly provider: unknown },
+  {
+    body,
+    provider,
+    source,
+    reasoning,
+  }: Pick<ChatParams, 'body' | 'source'> & Pick<QuotedChat, 'reasoning'> & { readonly provider: unknown },
   { model, sort }: ResolvedModel,
   search: SearchRequest | undefined,
   health: EndpointHealth,
@@ -246,6 +258,9 @@ function selectChatRoute(
     fields: listSetFields(body, NON_PARAMETER_FIELDS).map((field) => PARAMETER_BY_FIELD.get(field) ?? field),
     usesTools: (body.tools?.length ?? 0) > 0 || search?.isModelDecided === true,
     choices: body.n ?? 1,
+    effort: getRequestedEffort(reasoning),
+    forcesTool: requiresToolCall(body),
+    endsWithAssistant: endsWithAssistant(body),
     searchesWeb: search !== undefined,
     source,
     randomValue: Math.random(),

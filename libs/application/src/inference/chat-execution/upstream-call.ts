@@ -39,7 +39,7 @@ export function createUpstreamCall(order: ChatOrder, purchase: Purchase, provide
   const { resolved, reasoning, plan, responses } = order;
   const identity = createCompletionIdentity(order, hold);
   return (endpoint, { body, limit, stream, search, pausedResponse, onSend }) => {
-    const { upstream, speaks } = endpoint;
+    const { upstream, speaks, modelRules } = endpoint;
     const target = { ...endpoint, model: endpoint.model + resolved.forwardedSuffix };
     const isNative =
       responses !== undefined && !usesGatewaySearch(plan) && usesNativeResponses(endpoint, responses, limit);
@@ -52,6 +52,7 @@ export function createUpstreamCall(order: ChatOrder, purchase: Purchase, provide
       body: isNative
         ? toUpstreamResponsesBody({ ...responses, body: { ...responses.body, stream } }, target, limit, reasoning)
         : toUpstreamBody({ ...body, stream }, target, limit, reasoning),
+      modelRules,
       stream,
       withoutReasoning: reasoning?.exclude === true,
       identity: identity(endpoint),

@@ -1,5 +1,13 @@
 /** The fields of a chat request that the gateway reads, and the request that a provider gets. */
-import { calculateListPrice, type Endpoint, LIST_PRICE_TOKENS } from '#catalogue';
+import {
+  calculateListPrice,
+  EFFORTS,
+  type Effort,
+  type Endpoint,
+  isRejectedWithReasoning,
+  LIST_PRICE_TOKENS,
+  supportsEffort,
+} from '#catalogue';
 import type { Tariff } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
@@ -42,11 +50,12 @@ export function getRequestedMaxTokens({ max_completion_tokens, max_tokens }: Cha
  */
 export function toUpstreamBody(
   body: ChatBody,
-  endpoint: Pick<Endpoint, 'model' | 'parameters' | 'routes' | 'slug' | 'tariff'>,
+  endpoint: Pick<Endpoint, 'model' | 'parameters' | 'routes' | 'modelRules' | 'slug' | 'tariff'>,
   limit: number | undefined,
   reasoning?: Reasoning,
 ): Record<string, unknown> {
-  const { model, parameters } = endpoint;
+  const { model } = endpoint;
+  const parameters = listUsableParameters(endpoint, reasoning);
   const sent: Record<string, unknown> = { model, messages: body.messages };
   for (const field of parameters) {
     const value = body[field];
@@ -60,6 +69,52 @@ export function toUpstreamBody(
     sent.stream_options = { include_usage: true };
   }
   return sent;
+}
+
+/**
+ * Returns the parameters that an endpoint supports together with these reasoning settings. Without settings the model
+ * may reason.
+ */
+export function listUsableParameters(
+  { parameters, modelRules }: Pick<Endpoint, 'parameters' | 'modelRules'>,
+  reasoning: Reasoning | undefined,
+): readonly string[] {
+  if (modelRules.sampling === undefined || (disablesReasoning(reasoning) && supportsEffort(modelRules, 'none')))
+    return parameters;
+  return parameters.filter((parameter) => !isRejectedWithReasoning(modelRules, parameter));
+}
+
+/** Whether the settings disable reasoning. A model that always reasons then reasons as little as it can. */
+export function disablesReasoning({ effort, enabled, max_tokens }: Reasoning = {}): boolean {
+  return enabled === false || max_tokens === 0 || (max_tokens === undefined && effort === 'none');
+}
+
+/** Returns the requested effort, `none` if reasoning is disabled; undefined if the settings name none. */
+export function getRequestedEffort(reasoning: Reasoning = {}): Effort | undefined {
+  if (disablesReasoning(reasoning)) return 'none';
+  return reasoning.max_tokens === undefined ? reasoning.effort : undefined;
+}
+
+/** Whether `tool_choice` requires a call of a tool of the request. */
+export function requiresToolCall({ tools, tool_choice: choice }: ChatBody): boolean {
+  if (!tools?.length) return false;
+  if (typeof choice !== 'object' || choice === null) return choice === 'required';
+  const { type, allowed_tools } = choice as { readonly type?: unknown; readonly allowed_tools?: { mode?: unknown } };
+  return type !== 'allowed_tools' || allowed_tools?.mode === 'required';
+}
+
+/** Whether the model is to continue a message of the assistant. Instructions after it, and empty messages, do not count. */
+export function endsWithAssistant({ messages }: ChatBody): boolean {
+  const last = messages.findLast(({ role, content, tool_calls }) => {
+    if (role === 'system' || role === 'developer') return false;
+    return role !== 'assistant' || hasEntries(content) || hasEntries(tool_calls);
+  });
+  return last?.role === 'assistant';
+}
+
+/** Whether a text or a list is not empty. */
+function hasEntries(value: unknown): boolean {
+  return (typeof value === 'string' || Array.isArray(value)) && value.length > 0;
 }
 
 /** OpenRouter's object for provider preferences. */
@@ -89,9 +144,6 @@ function getMaxPrices(tariff: Tariff): object {
   MAX_PRICES.set(tariff, maxPrices);
   return maxPrices;
 }
-
-const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
-type Effort = (typeof EFFORTS)[number];
 
 /**
  * OpenRouter's object: https://openrouter.ai/docs/use-cases/reasoning-tokens. It has at most one of `effort` and

@@ -83,7 +83,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
     const resolved = resolveEmbeddingModel(body, catalogue);
     const { model } = resolved;
     const inputs = parseEmbeddingInputs(body.input);
-    const endpoints = this.selectEndpoints(body, resolved, source);
+    const endpoints = this.selectEndpoints({ body, inputs, source }, resolved);
     assertKnownTokens(inputs, model.vocabulary ?? Number.POSITIVE_INFINITY);
     const maxPrice = calculateMaxInputPrice(inputs, model, endpoints);
     const query: Query = { model: model.id, type: 'embedding', source, online: false, free: isFreeTier(model) };
@@ -118,9 +118,15 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
    * vectors of different lengths cannot be compared.
    */
   private selectEndpoints(
-    body: EmbeddingRequestBody,
+    {
+      body,
+      inputs,
+      source,
+    }: Pick<CreateEmbeddingsParams, 'source'> & {
+      readonly body: EmbeddingRequestBody;
+      readonly inputs: readonly EmbeddingInput[];
+    },
     { model, sort }: ResolvedModel,
-    source: string,
   ): readonly Endpoint[] {
     const supportsDimensions = (endpoint: Endpoint) => endpoint.parameters.includes('dimensions');
     const capable =
@@ -130,6 +136,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
       preferences: parseRoutingPreferences(body.provider, sort),
       fields: listSetFields(body, NON_PARAMETER_FIELDS),
       usesTools: false,
+      sendsTokens: inputs.some((input) => typeof input !== 'string'),
       searchesWeb: false,
       source,
       randomValue: Math.random(),

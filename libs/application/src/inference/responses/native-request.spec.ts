@@ -5,7 +5,12 @@ import { parseReasoning } from '../chat/chat-body.ts';
 import { countMaxCarriedTokens, toUpstreamResponsesBody, usesNativeResponses } from './native-request.ts';
 
 const ALL = ['temperature', 'top_p', 'user', 'tools', 'tool_choice', 'parallel_tool_calls', 'response_format'];
-const endpoint = (more: readonly string[] = []) => ({ model: 'm', slug: 'openai', parameters: [...ALL, ...more] });
+const endpoint = (more: readonly string[] = []) => ({
+  model: 'm',
+  slug: 'openai',
+  parameters: [...ALL, ...more],
+  modelRules: {},
+});
 const native = (more: object = {}, earlier: readonly JsonObject[] = []) =>
   parseResponsesRequest({ model: 'm', input: 'Hi', ...more } as ResponsesBody, earlier).native;
 const sent = (more: object = {}, parameters: readonly string[] = [], limit?: number) =>

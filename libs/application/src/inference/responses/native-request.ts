@@ -3,7 +3,7 @@
 import type { Endpoint } from '#catalogue';
 import { isJsonObject, type JsonObject } from '#kernel';
 
-import type { Reasoning } from '../chat/chat-body.ts';
+import { listUsableParameters, type Reasoning } from '../chat/chat-body.ts';
 import { MIN_RESPONSES_OUTPUT_TOKENS } from '../chat/chat-quote.ts';
 import { countMaxValueTokens } from '../chat/count-tokens.ts';
 import type { ParsedResponsesOptions, ResponsesBody } from './body.ts';
@@ -86,11 +86,13 @@ export function allowsTruncation({ truncation }: ResponsesBody): boolean {
  */
 export function toUpstreamResponsesBody(
   request: NativeRequest,
-  { model, parameters, slug }: Pick<Endpoint, 'model' | 'parameters' | 'slug'>,
+  endpoint: Pick<Endpoint, 'model' | 'parameters' | 'modelRules' | 'slug'>,
   limit: number | undefined,
   reasoning?: Reasoning,
 ): Record<string, unknown> {
   const { body, store } = request;
+  const { model, slug } = endpoint;
+  const parameters = listUsableParameters(endpoint, reasoning);
   const isSupported: IsSupported = (parameter) => parameters.includes(parameter);
   const logprobs = isSupported('logprobs') && requestsLogprobs(body);
   const encrypted = isSupported('reasoning') && (store || requestsEncryptedReasoning(body));

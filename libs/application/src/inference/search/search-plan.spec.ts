@@ -15,6 +15,7 @@ import {
 const fees = [
   { name: 'web_search', provider: 'Exa', costUsd: '0.005', priceUsdPerRequest: '0.02' },
   { name: 'own', provider: 'V', costUsd: '0.01', priceUsd: '0.011' },
+  { name: 'inclusive', provider: 'V', costUsd: '0.01', priceUsd: '0.011', excludesDomains: false },
 ];
 const endpoint = (provider: string, more: object = {}) => ({
   provider,
@@ -32,6 +33,7 @@ const catalogue = Catalogue.fromFiles(
   [
     file('plain', [endpoint('A')]),
     file('native', [endpoint('A', { searchFee: 'own' })]),
+    file('inclusive', [endpoint('A', { searchFee: 'inclusive' })]),
     file('mixed', [endpoint('A', { searchFee: 'own' }), endpoint('B')]),
     file('late', [endpoint('B'), endpoint('A', { searchFee: 'own' })]),
     file('anyway', [endpoint('A')], { searchesWeb: true }),
@@ -43,6 +45,7 @@ const catalogue = Catalogue.fromFiles(
 const tool = { type: 'web_search' };
 const own = (name: string) => ({ type: 'function', function: { name } });
 const plugins = [{ id: 'web' }];
+const excluding = [{ id: 'web', exclude_domains: ['a.b'] }];
 
 function planned(id: string, more: object, online = false, zdr = false) {
   const model = catalogue.findModel(id);
@@ -81,6 +84,8 @@ describe('planning a search', () => {
     ['selects the provider of the first endpoint', 'mixed', { plugins }, false, 'upstream'],
     ['selects Exa if the first endpoint cannot search', 'late', { plugins }, false, 'pre_search'],
     ['selects the provider if requested', 'late', { plugins: [{ id: 'web', engine: 'native' }] }, false, 'upstream'],
+    ['selects Exa if the provider cannot exclude domains', 'inclusive', { plugins: excluding }, false, 'pre_search'],
+    ['selects a provider that can exclude domains', 'native', { plugins: excluding }, false, 'upstream'],
     ['selects Exa if requested', 'native', { tools: [{ ...tool, engine: 'exa' }] }, false, 'tool'],
     ['selects Exa if a function has the tool’s name', 'native', { tools: [tool, own('web_search')] }, false, 'tool'],
     ['relies on a model that always searches', 'anyway', { plugins }, false, 'built_in'],
@@ -113,6 +118,12 @@ describe('planning a search', () => {
   test.each<[string, string, object, string]>([
     ['an unknown engine', 'plain', { plugins: [{ id: 'web', engine: 'x' }] }, 'plugins.engine'],
     ['a native search that the model lacks', 'plain', { tools: [{ ...tool, engine: 'native' }] }, 'tools.engine'],
+    [
+      'excluded domains for a native search without them',
+      'inclusive',
+      { plugins: [{ ...excluding[0], engine: 'native' }] },
+      'plugins.engine',
+    ],
     ['a fractional number of results', 'plain', { tools: [{ ...tool, max_results: 0.5 }] }, 'tools.max_results'],
     ['zero uses', 'plain', { tools: [{ ...tool, max_uses: 0 }] }, 'tools.max_uses'],
     ['a name conflict', 'native', { tools: [{ ...tool, engine: 'native' }, own('web_search')] }, 'tools.engine'],

@@ -70,22 +70,26 @@ export interface PlannedSearch {
 /**
  * Plans the search of a request. With the engine `exa` the gateway searches. Otherwise a model that always searches
  * does so itself. For other models, with the engine `auto`, the provider searches if the first endpoint supports this
- * for the request, else the gateway. The gateway gives the model a search tool if the request lets the model decide,
+ * for the request, with its excluded domains, else the gateway. The gateway gives the model a search tool if the request lets the model decide,
  * all endpoints support tools and `n` is 1. Otherwise the gateway searches before the call.
  * @returns an undefined `plan` if the catalogue has no fee for the search, or there is no text to search for
- * @throws InvalidRequestError 400 if a native search is not available or its domains conflict; 404 if the search would
+ * @throws InvalidRequestError 400 if a native search is not available for the request or its domains conflict; 404 if the search would
  *   retain the query, which the request forbids, or if no provider here searches
  */
 export function planSearch(
   request: SearchRequest,
   { body, model, endpoints, zdr }: SearchPlanParams,
-  catalogue: Pick<Catalogue, 'findService' | 'hasZeroDataRetention' | 'listMissingSettings'>,
+  catalogue: Pick<Catalogue, 'findService' | 'hasZeroDataRetention' | 'canExcludeDomains' | 'listMissingSettings'>,
 ): PlannedSearch {
   const allowsService = (service: string) => !zdr || catalogue.hasZeroDataRetention(service);
   if (request.engine !== 'exa') {
     if (model.searchesWeb) return { plan: { kind: 'built_in' }, endpoints };
     const searches = hasFunction(body, WEB_SEARCH) ? [] : endpoints.filter((endpoint) => canSearch(endpoint, body));
-    const capable = searches.filter(({ searchFee }) => allowsService(String(searchFee)));
+    const needsExclusion = request.excludeDomains.length > 0;
+    const filtering = searches.filter(
+      ({ searchFee }) => !needsExclusion || catalogue.canExcludeDomains(String(searchFee)),
+    );
+    const capable = filtering.filter(({ searchFee }) => allowsService(String(searchFee)));
     const [first] = request.engine === 'native' ? capable : endpoints;
     const fee = first?.searchFee && capable.includes(first) ? catalogue.findService(first.searchFee) : undefined;
     if (fee) {
@@ -95,8 +99,10 @@ export function planSearch(
         endpoints: alike,
       };
     }
-    if (request.engine === 'native')
-      throw searches.length > 0 ? createRetentionError(model) : createNoNativeSearchError(model, request);
+    if (request.engine === 'native') {
+      if (filtering.length > 0) throw createRetentionError(model);
+      throw searches.length > 0 ? createNoExclusionError(model, request) : createNoNativeSearchError(model, request);
+    }
   }
   if (!allowsService(WEB_SEARCH)) throw createRetentionError(model);
   assertOffered(catalogue, WEB_SEARCH, 'The web search', request.isModelDecided ? 'tools' : 'plugins');
@@ -145,6 +151,11 @@ function getLastUserText({ messages }: ChatBody): string {
 function createRetentionError({ id }: TokenPricedModel): InvalidRequestError {
   const message = `No endpoints found for ${id}: zero data retention is required, but the web search retains data`;
   return new InvalidRequestError(404, message, 'provider');
+}
+
+function createNoExclusionError({ id }: TokenPricedModel, { isModelDecided }: SearchRequest): InvalidRequestError {
+  const message = `engine of the web search must be exa or auto: the native search of ${id} cannot exclude domains`;
+  return new InvalidRequestError(400, message, `${isModelDecided ? 'tools' : 'plugins'}.engine`);
 }
 
 function createNoNativeSearchError({ id }: TokenPricedModel, { isModelDecided }: SearchRequest): InvalidRequestError {

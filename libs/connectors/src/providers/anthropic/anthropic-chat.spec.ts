@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ChatCall, Completion, CompletionStream } from '#application';
-import { readProviders } from '#catalogue';
+import { readProviders, readRuleSets } from '#catalogue';
+import { type JsonObject } from '#kernel';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { ProviderHttp } from '../../http/provider-http.ts';
 import { createAnthropicProvider } from './index.ts';
 
+const RULES = readRuleSets();
 const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 300 };
 const identity = { id: 'gen-1', model: 'anthropic/claude-haiku-4.5', provider: 'Anthropic', created: 7 };
 
@@ -24,11 +26,13 @@ afterAll(async () => {
 });
 
 function callOf(content: string, more: object = {}, signal = AbortSignal.timeout(5_000)): ChatCall {
-  const body = { model: 'claude-haiku-4-5', messages: [{ role: 'user', content }], ...more };
+  const body: JsonObject = { model: 'claude-haiku-4-5', messages: [{ role: 'user', content }], ...more };
+  const modelRules = body.model === 'claude-opus-4-7' ? RULES['anthropic-adaptive'] : undefined;
   return {
     protocol: 'chat' as const,
     protocols: ['chat' as const],
     body,
+    ...(modelRules ? { modelRules } : {}),
     stream: false,
     withoutReasoning: false,
     identity,

@@ -24,11 +24,16 @@ export class AnthropicChat {
   ) {}
 
   async complete(call: ChatCall): Promise<Completion | CompletionStream> {
-    const paused = getPausedContent(call.pausedResponse);
-    const request = await toMessagesRequest(call.body, this.defaultMaxTokens, call.search, paused);
-    const sampling = findChangedSampling(call.body, request);
+    const { body, search, modelRules = {}, pausedResponse } = call;
+    const request = await toMessagesRequest(body, {
+      defaultMaxTokens: this.defaultMaxTokens,
+      search,
+      modelRules,
+      paused: getPausedContent(pausedResponse),
+    });
+    const sampling = findChangedSampling(body, request);
     const sent = this.send(call, { ...request, stream: call.stream });
-    const response = await withReasoningLimit(call, sent, getThinkingLimit(request));
+    const response = await withReasoningLimit(call, sent, getThinkingLimit(request, modelRules));
     return { ...response, ...(sampling ? { sampling } : {}) };
   }
 

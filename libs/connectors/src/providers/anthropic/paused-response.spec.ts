@@ -46,7 +46,10 @@ describe('the request that continues a turn', () => {
   const user = { role: 'user', content: 'Hello' };
   const body = { model: 'claude-haiku-4-5', messages: [user], max_tokens: 99 };
   const toRequest = (fields: object, options: Partial<NativeSearch> = {}) =>
-    toMessagesRequest({ ...body, ...fields }, 99, { ...native, ...options }, content);
+    toMessagesRequest(
+      { ...body, ...fields },
+      { defaultMaxTokens: 99, search: { ...native, ...options }, modelRules: {}, paused: content },
+    );
 
   test('ends with its content, and requires no search', async () => {
     const request = await toRequest({});

@@ -1,13 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
-import { UpstreamError } from '#application';
+import { type ModelRules, UpstreamError } from '#application';
+import { readRuleSets } from '#catalogue';
 import { type JsonObject } from '#kernel';
 
 import { toMessagesRequest } from './request.ts';
 
+const RULES = readRuleSets();
+
 const hello = { role: 'user', content: 'Hello' };
 const said = { role: 'user', content: [{ type: 'text', text: 'Hello' }] };
 const asked = { model: 'claude-sonnet-4-6', messages: [hello] };
-const translated = (body: JsonObject) => toMessagesRequest({ ...asked, ...body }, 4_096);
+const translated = (body: JsonObject, modelRules: ModelRules = {}) =>
+  toMessagesRequest({ ...asked, ...body }, { defaultMaxTokens: 4_096, modelRules });
 
 const weather = { type: 'function', function: { name: 'weather', parameters: { type: 'object' } } };
 const call = (id: string, args = '{"city":"Ur"}') => {
@@ -16,6 +20,8 @@ const call = (id: string, args = '{"city":"Ur"}') => {
 const calling = (args: string) => ({ messages: [{ role: 'assistant', tool_calls: [call('a', args)] }] });
 const use = (id: string, input: object = { city: 'Ur' }) => ({ type: 'tool_use', id, name: 'weather', input });
 const result = (id: string, content: unknown = 'sunny') => ({ type: 'tool_result', tool_use_id: id, content });
+
+const ANY_CITY = { type: 'object', properties: { city: { type: 'string' } } };
 
 describe('a request to Anthropic', () => {
   test('has the required fields, and no optional ones by default', async () => {
@@ -35,9 +41,9 @@ describe('a request to Anthropic', () => {
     [
       'the output schema',
       {
-        response_format: { type: 'json_schema', json_schema: { name: 'x', strict: true, schema: { type: 'object' } } },
+        response_format: { type: 'json_schema', json_schema: { name: 'x', strict: true, schema: ANY_CITY } },
       },
-      { output_config: { format: { type: 'json_schema', schema: { type: 'object', additionalProperties: false } } } },
+      { output_config: { format: { type: 'json_schema', schema: { ...ANY_CITY, additionalProperties: false } } } },
     ],
     ['no field for a parameter that is null', { temperature: null, stop: null, tools: null, n: null, user: null }, {}],
     [
@@ -77,9 +83,9 @@ describe('a request to Anthropic', () => {
 
   test('has the descriptions of tools, and marks the strict ones', async () => {
     const declared = { name: 'now', description: 'The time', strict: true };
-    expect((await translated({ tools: [{ type: 'function', function: declared }] })).tools).toEqual([
-      { ...declared, input_schema: { type: 'object', properties: {} } },
-    ]);
+    expect(
+      (await translated({ tools: [{ type: 'function', function: { ...declared, parameters: ANY_CITY } }] })).tools,
+    ).toEqual([{ ...declared, input_schema: { ...ANY_CITY, additionalProperties: false } }]);
   });
 
   test('has no tool choice without tools', async () => {
@@ -299,28 +305,14 @@ describe('thinking', () => {
 });
 
 describe('adaptive thinking', () => {
-  const models = [
-    'claude-opus-4-7',
-    'claude-opus-4-7-20260416',
-    'claude-opus-4-10',
-    'claude-sonnet-5',
-    'claude-opus-5-1',
-  ];
-  const older = [
-    'claude-opus-4-6',
-    'claude-haiku-4-5-20251001',
-    'claude-opus-4-20250514',
-    'claude-3-7-sonnet-20250219',
-  ];
+  const modelRules = RULES['anthropic-adaptive'] as ModelRules;
   const limit = { max_completion_tokens: 10_000 };
   const thinking = { type: 'adaptive', display: 'summarized' };
 
-  test.each(models)('is used for %s, which accepts no budget', async (model) => {
-    expect((await translated({ ...limit, model, reasoning: { effort: 'low' } })).thinking).toEqual(thinking);
-  });
-
-  test.each(older)('is not used for %s, which has a budget', async (model) => {
-    const request = await translated({ ...limit, model, reasoning: { effort: 'low' } });
+  test('is used for a model whose rules say so, whatever its name', async () => {
+    const body = { ...limit, model: 'claude-next', reasoning: { effort: 'low' } };
+    expect((await translated(body, modelRules)).thinking).toEqual(thinking);
+    const request = await translated({ ...body, model: 'claude-opus-4-7' });
     expect([request.thinking, request.output_config]).toEqual([{ type: 'enabled', budget_tokens: 2_000 }, undefined]);
   });
 
@@ -341,42 +333,18 @@ describe('adaptive thinking', () => {
       { thinking: { ...thinking, display: 'omitted' }, output_config: { effort: 'high' } },
     ],
   ])('%s', async (_, reasoning, expected) => {
-    const model = 'claude-opus-4-7';
-    expect(await translated({ ...limit, model, temperature: 0.3, top_k: 4, reasoning })).toEqual({
-      ...(await translated({ ...limit, model })),
+    expect(await translated({ ...limit, temperature: 0.3, top_k: 4, reasoning }, modelRules)).toEqual({
+      ...(await translated(limit)),
       ...expected,
     });
   });
 
   test('can be combined with an output schema', async () => {
-    const schema = { type: 'object', additionalProperties: false };
+    const schema = { type: 'object', properties: {}, additionalProperties: false };
     const response_format = { type: 'json_schema', json_schema: { schema } };
-    const { output_config } = await translated({
-      model: 'claude-opus-4-7',
-      response_format,
-      reasoning: { effort: 'low' },
-    });
+    const { output_config } = await translated({ response_format, reasoning: { effort: 'low' } }, modelRules);
     expect(output_config).toEqual({ format: { type: 'json_schema', schema }, effort: 'low' });
   });
-});
-
-test('an output schema is closed as Anthropic requires, although OpenAI allows open objects', async () => {
-  const place = (more: object) => ({ type: 'object', properties: { type: { type: 'string' } }, ...more });
-  const numbers = { type: 'object', additionalProperties: { type: 'integer' } };
-  const schemaOf = (more: object) => ({
-    type: 'object',
-    properties: { at: { $ref: '#/$defs/place' }, all: { type: 'array', items: place(more) }, numbers },
-    anyOf: [place(more), { type: 'null' }],
-    $defs: { place: place(more) },
-    required: ['at'],
-    ...more,
-  });
-  const closed = schemaOf({ additionalProperties: false });
-  for (const more of [{}, { additionalProperties: true }, { additionalProperties: false }]) {
-    const response_format = { type: 'json_schema', json_schema: { name: 'x', schema: schemaOf(more) } };
-    const { output_config } = await translated({ model: 'claude-opus-4-7', response_format });
-    expect(output_config).toEqual({ format: { type: 'json_schema', schema: closed } });
-  }
 });
 
 const textFile = (base64Characters: number) => ({
@@ -417,7 +385,10 @@ describe('a parameter that Anthropic does not support is rejected:', () => {
 describe('Anthropic’s web search', () => {
   const search = { maxUses: 2, isRequired: false, includeDomains: [], excludeDomains: [] };
   const searching = (body: JsonObject, more: object = {}) =>
-    toMessagesRequest({ ...asked, ...body }, 4_096, { ...search, ...more });
+    toMessagesRequest(
+      { ...asked, ...body },
+      { defaultMaxTokens: 4_096, search: { ...search, ...more }, modelRules: {} },
+    );
   const tool = { type: 'web_search_20250305', name: 'web_search', max_uses: 2 };
 
   test.each<[string, JsonObject, object, JsonObject]>([
@@ -457,7 +428,9 @@ test.each<[string, JsonObject]>([
     {
       response_format: {
         type: 'json_schema',
-        json_schema: { schema: { anyOf: Array.from({ length: 50_000 }, (_, i) => ({ properties: { [i]: {} } })) } },
+        json_schema: {
+          schema: { anyOf: Array.from({ length: 50_000 }, (_, i) => ({ properties: { [i]: { type: 'null' } } })) },
+        },
       },
     },
   ],

@@ -1,37 +1,56 @@
 /** Translates OpenAI's chat request to Anthropic's Messages API. Most parameters without an equivalent are left out. */
 
-import type { NativeSearch } from '#application';
+import { type ModelRules, type NativeSearch, stringifyJson, WorkParts } from '#application';
 import { type JsonObject } from '#kernel';
 import { type ChatRequestBody, toCacheControl, unsupportedError } from './body.ts';
-import { closeSchema } from './closed-schema.ts';
 import { type ConversationTurn, toConversation } from './conversation.ts';
 import { SEARCH_TOOL_TYPE, WEB_SEARCH } from './searches.ts';
-import { isAdaptive, toThinking } from './thinking.ts';
+import { toStructuredSchema } from './structured-schema.ts';
+import { canThink, isAdaptive, toThinking } from './thinking.ts';
+
+interface RequestOptions {
+  /** Output limit of a request that specifies none. */
+  readonly defaultMaxTokens: number;
+  /** Options of Anthropic's web search; undefined if the model must not search. */
+  readonly search?: NativeSearch | undefined;
+  readonly modelRules: ModelRules;
+  /** Content of the turn that the request continues; empty for a new turn. */
+  readonly paused?: readonly object[];
+}
 
 /**
- * @param search options of Anthropic's web search; undefined if the model must not search
- * @param paused content of the turn that the request continues; empty for a new turn
  * @throws UpstreamError with `invalid_request` for a parameter or value that Anthropic does not support and that must
  * not be ignored
  */
 export async function toMessagesRequest(
   body: ChatRequestBody,
-  defaultMaxTokens: number,
-  search?: NativeSearch,
-  paused: readonly object[] = [],
+  { defaultMaxTokens, search, modelRules, paused = [] }: RequestOptions,
 ): Promise<Record<string, unknown>> {
   if ((body.n ?? 1) !== 1) throw unsupportedError('n must be 1: this model returns one choice only');
   const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? defaultMaxTokens;
   const { system, messages } = await toConversation(body.messages ?? []);
-  const tools = [...(body.tools ?? []).map(toAnthropicTool), ...(search ? [toSearchTool(search)] : [])];
+  const parts = new WorkParts();
+  const tools: JsonObject[] = [];
+  for (const tool of body.tools ?? []) tools.push(await toAnthropicTool(tool, parts));
+  if (search) tools.push(toSearchTool(search));
   const requestedChoice = tools.length === 0 ? undefined : toToolChoice(body.tool_choice, body.parallel_tool_calls);
-  const isToolForced = requestedChoice?.type === 'any' || requestedChoice?.type === 'tool';
-  const { thinking, effort } = toThinking(body, { maxTokens, isToolForced, messages });
-  // With thinking, a tool call cannot be forced, so the system message requires the search.
-  const firstChoice = search?.isRequired && !thinking ? { type: 'tool', name: WEB_SEARCH } : requestedChoice;
+  const forcesTool = isForced(requestedChoice);
+  const canForce = modelRules.forcedTools !== false;
+  const { thinking, effort } = toThinking(body, {
+    modelRules,
+    maxTokens,
+    isToolForced: forcesTool && canForce,
+    messages,
+  });
+  // A required search does not disable thinking, with which no call can be forced: the system message requires it.
+  const choosesSearch = search?.isRequired === true && canForce && !canThink(thinking, modelRules);
+  if (search?.isRequired && !choosesSearch) system.push({ type: 'text', text: 'Search the web before you answer.' });
+  if (forcesTool && !canForce) system.push({ type: 'text', text: describeForcedCall(requestedChoice) });
+  const allowedChoice = forcesTool && !canForce ? toUnforced(requestedChoice) : requestedChoice;
+  const firstChoice = choosesSearch ? { type: 'tool', name: WEB_SEARCH } : allowedChoice;
   const choice = paused.length === 0 ? firstChoice : continueToolChoice(requestedChoice, search);
-  if (search?.isRequired && thinking) system.push({ type: 'text', text: 'Search the web before you answer.' });
-  const format = await toOutputFormat(body.response_format);
+  const { format, instruction } = await toOutputFormat(body.response_format, parts);
+  if (instruction) system.push({ type: 'text', text: instruction });
   return {
     model: body.model,
     max_tokens: maxTokens,
@@ -41,7 +60,7 @@ export async function toMessagesRequest(
     ...(choice ? { tool_choice: choice } : {}),
     ...(thinking ? { thinking } : {}),
     ...(format || effort ? { output_config: { ...(format ? { format } : {}), ...(effort ? { effort } : {}) } } : {}),
-    ...toSampling(body, thinking !== undefined || isAdaptive(body.model)),
+    ...toSampling(body, thinking !== undefined || isAdaptive(modelRules)),
     ...(body.stop ? { stop_sequences: typeof body.stop === 'string' ? [body.stop] : body.stop } : {}),
     ...(body.user ? { metadata: { user_id: body.user } } : {}),
   };
@@ -61,16 +80,24 @@ function toSampling({ temperature, top_p, top_k }: ChatRequestBody, isSamplingFi
   return { ...samplingField, ...toOptionalField('top_k', top_k) };
 }
 
-function toAnthropicTool({ type, function: declared, cache_control }: JsonObject): JsonObject {
+const NO_PARAMETERS = { type: 'object', properties: {} };
+
+async function toAnthropicTool(
+  { type, function: declared, cache_control }: JsonObject,
+  parts: WorkParts,
+): Promise<JsonObject> {
   if (type !== 'function' || typeof declared !== 'object' || declared === null) {
     throw unsupportedError(`Tools of the type "${type}" are not supported by this model; use "function"`);
   }
   const { name, description, parameters, strict } = declared as JsonObject;
+  const enforced = strict === true ? await toStructuredSchema(parameters ?? NO_PARAMETERS, parts) : undefined;
+  // Anthropic rejects a strict tool whose schema it cannot enforce, but accepts any schema of other tools.
+  const isStrict = enforced?.type === 'object';
   return {
     name,
     ...(description ? { description } : {}),
-    input_schema: parameters ?? { type: 'object', properties: {} },
-    ...(strict === true ? { strict } : {}),
+    input_schema: isStrict ? enforced : (parameters ?? NO_PARAMETERS),
+    ...(isStrict ? { strict } : {}),
     ...toCacheControl(cache_control),
   };
 }
@@ -100,14 +127,26 @@ function toToolChoice(choice: unknown, parallel: boolean | null | undefined): To
   return parallel === false || choice === 'auto' ? { type: 'auto', ...one } : undefined;
 }
 
+function isForced(choice: ToolChoice | undefined): choice is ToolChoice {
+  return choice?.type === 'any' || choice?.type === 'tool';
+}
+
+/** Returns what the system message says to a model that does not support a choice which forces a call. */
+function describeForcedCall({ type, name }: ToolChoice): string {
+  return type === 'tool' ? `Call the tool "${name}" before you respond.` : 'Call at least one tool before you respond.';
+}
+
+function toUnforced({ disable_parallel_tool_use }: ToolChoice): ToolChoice {
+  return { type: 'auto', ...(disable_parallel_tool_use ? { disable_parallel_tool_use } : {}) };
+}
+
 /**
  * Returns the choice for the rest of a turn. A required call has been made, so it is not required again. If no search is
  * left, the tool stays declared, because the content contains its calls, and no tool is called.
  */
 function continueToolChoice(choice: ToolChoice | undefined, search: NativeSearch | undefined): ToolChoice | undefined {
   if (search?.maxUses === 0) return { type: 'none' };
-  if (choice?.type !== 'any' && choice?.type !== 'tool') return choice;
-  return { ...(choice.disable_parallel_tool_use ? { disable_parallel_tool_use: true } : {}), type: 'auto' };
+  return isForced(choice) ? toUnforced(choice) : choice;
 }
 
 /** Appends the content of a turn that is continued. It follows the last message if that is the model's, too. */
@@ -121,10 +160,15 @@ function continueTurn(messages: readonly ConversationTurn[], paused: readonly ob
 
 /**
  * Anthropic has no equivalent of `json_object`. This format is ignored: OpenAI requires that the messages mention JSON
- * anyway.
+ * anyway. A schema that Anthropic cannot enforce becomes an instruction of the system message.
  */
-async function toOutputFormat(format: JsonObject | null | undefined): Promise<JsonObject | undefined> {
-  if (format?.type !== 'json_schema') return undefined;
+async function toOutputFormat(
+  format: JsonObject | null | undefined,
+  parts: WorkParts,
+): Promise<{ readonly format?: JsonObject; readonly instruction?: string }> {
+  if (format?.type !== 'json_schema') return {};
   const { schema } = (format.json_schema ?? {}) as JsonObject;
-  return { type: 'json_schema', schema: await closeSchema(schema) };
+  const enforced = await toStructuredSchema(schema, parts);
+  if (enforced) return { format: { type: 'json_schema', schema: enforced } };
+  return { instruction: `Respond only with JSON that matches this schema:\n${await stringifyJson(schema ?? {})}` };
 }

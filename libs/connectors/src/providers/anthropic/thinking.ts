@@ -1,21 +1,15 @@
 /** Converts the caller's reasoning settings to Anthropic's thinking parameters. */
 
-import type { Reasoning } from '#application';
+import { disablesReasoning, type ModelRules, type Reasoning } from '#application';
 import { type JsonObject } from '#kernel';
-import { resolveBudgetTokens, resolveEffort } from '../chat/effort.ts';
+import { resolveBudgetTokens, selectEffort } from '../chat/effort.ts';
 import type { ChatRequestBody } from './body.ts';
 
 /** Anthropic's smallest budget. */
 const MIN_BUDGET_TOKENS = 1_024;
-/**
- * Matches names such as `claude-opus-4-7`, with or without the date of a snapshot. Older names, such as
- * `claude-3-7-sonnet`, do not match.
- */
-const VERSION = /^claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?:-\d{8})?$/;
-/** Models from this version on choose the length of their reasoning, and reject budgets and sampling parameters. */
-const MIN_ADAPTIVE_VERSION = { major: 4, minor: 7 };
 
 interface ThinkingContext {
+  readonly modelRules: ModelRules;
   readonly maxTokens: number;
   /** Whether the model must call a tool, which Anthropic does not allow together with thinking. */
   readonly isToolForced: boolean;
@@ -23,30 +17,26 @@ interface ThinkingContext {
 }
 
 export interface Thinking {
-  /** Undefined if the model must not or cannot think. */
+  /** Undefined if nothing is sent: then the default of the model applies. */
   readonly thinking?: JsonObject;
   /** Sent in `output_config`. */
   readonly effort?: string;
 }
 
 /**
- * Whether a model has adaptive thinking instead of a budget:
- * https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking
+ * Whether the models with these rules have adaptive thinking, whose length they choose by an effort. They support no
+ * sampling parameters: https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking
  */
-export function isAdaptive(model: unknown): boolean {
-  const [, major, minor = '0'] = VERSION.exec(String(model)) ?? [];
-  if (major === undefined) return false;
-  return (
-    Number(major) > MIN_ADAPTIVE_VERSION.major ||
-    (Number(major) === MIN_ADAPTIVE_VERSION.major && Number(minor) >= MIN_ADAPTIVE_VERSION.minor)
-  );
+export function isAdaptive({ thinking }: ModelRules): boolean {
+  return thinking === 'adaptive';
 }
 
-export function toThinking(body: ChatRequestBody, { maxTokens, isToolForced, messages }: ThinkingContext): Thinking {
+export function toThinking(body: ChatRequestBody, context: ThinkingContext): Thinking {
+  const { modelRules, maxTokens, isToolForced, messages } = context;
   const settings: Reasoning = body.reasoning ?? {};
-  if (isToolForced) return {};
   const hidden = settings.exclude === true;
-  if (isAdaptive(body.model)) return toAdaptiveThinking(settings, maxTokens, hidden);
+  if (isToolForced) return createThinkingOff(modelRules);
+  if (isAdaptive(modelRules)) return toAdaptiveThinking(settings, context, hidden);
   const requestedBudget = resolveBudgetTokens(settings, maxTokens);
   // The budget is part of the output limit and must leave tokens for the completion.
   if (requestedBudget === undefined || maxTokens <= MIN_BUDGET_TOKENS || isWithinToolUse(messages)) return {};
@@ -54,26 +44,51 @@ export function toThinking(body: ChatRequestBody, { maxTokens, isToolForced, mes
   return { thinking: { type: 'enabled', budget_tokens: budget, ...(hidden ? { display: 'omitted' } : {}) } };
 }
 
-/**
- * Returns how many thinking tokens a request to Anthropic permits. Without `thinking`, no model thinks.
- * @returns undefined if only the output limit limits them
- */
-export function getThinkingLimit({ thinking }: JsonObject): number | undefined {
-  if (thinking === undefined) return 0;
-  return (thinking as { readonly budget_tokens?: number }).budget_tokens;
+/** Whether the model may think in response to a request with this field `thinking`. */
+export function canThink(thinking: unknown, modelRules: ModelRules): boolean {
+  if (thinking === undefined) return thinksByDefault(modelRules);
+  return (thinking as JsonObject).type !== 'disabled';
 }
 
-/** By default these models do not return their reasoning. Anthropic's lowest effort is `low`. */
-function toAdaptiveThinking(settings: Reasoning, maxTokens: number, hidden: boolean): Thinking {
-  const effort = resolveEffort(settings, maxTokens);
-  if (effort === undefined || effort === 'none') return {};
-  const thinking = { type: 'adaptive', display: hidden ? 'omitted' : 'summarized' };
-  return { thinking, effort: effort === 'minimal' ? 'low' : effort };
+/**
+ * Returns how many thinking tokens a request to Anthropic permits.
+ * @returns undefined if only the output limit limits them
+ */
+export function getThinkingLimit({ thinking }: JsonObject, modelRules: ModelRules): number | undefined {
+  if (!canThink(thinking, modelRules)) return 0;
+  return (thinking as { readonly budget_tokens?: number } | undefined)?.budget_tokens;
+}
+
+/**
+ * By default these models do not return their reasoning. One that cannot stop thinking gets its lowest effort, and does
+ * not return its reasoning, if the caller disables reasoning.
+ */
+function toAdaptiveThinking(
+  settings: Reasoning,
+  { modelRules, maxTokens }: ThinkingContext,
+  hidden: boolean,
+): Thinking {
+  const effort = selectEffort(settings, modelRules, maxTokens);
+  if (effort === undefined) return {};
+  if (effort === 'none') return createThinkingOff(modelRules);
+  return {
+    thinking: { type: 'adaptive', display: hidden || disablesReasoning(settings) ? 'omitted' : 'summarized' },
+    effort,
+  };
+}
+
+/** No effort is sent: thinking can be disabled only up to the effort `high`, and the default is not above it. */
+function createThinkingOff({ thinkingOff = 'omitted' }: ModelRules): Thinking {
+  return thinkingOff === 'omitted' ? {} : { thinking: { type: thinkingOff } };
+}
+
+function thinksByDefault({ thinkingOff = 'omitted', efforts }: ModelRules): boolean {
+  return thinkingOff !== 'omitted' || (efforts !== undefined && !efforts.includes('none'));
 }
 
 /**
  * Whether the last turn has tool results but the turn before it has no thinking. Anthropic would reject such a request
- * with thinking enabled. Most clients do not store the thinking, so thinking is disabled instead.
+ * with a thinking budget. Most clients do not store the thinking, so thinking is disabled instead.
  */
 function isWithinToolUse(messages: ThinkingContext['messages']): boolean {
   const has = (at: number, ...types: string[]) =>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Reasoning } from '#application';
-import { readProviders } from '#catalogue';
-import { type Dialect, toDialect, toResponsesDialect } from './dialect.ts';
+import { type ModelRules, readProviders, readRuleSets } from '#catalogue';
+import { type Dialect, getReasoningLimit, toDialect, toResponsesDialect } from './dialect.ts';
 
 /** The dialects of the shipped providers. */
 const DIALECTS: Readonly<Record<string, Dialect>> = Object.fromEntries(
@@ -84,6 +84,60 @@ describe('reasoning settings', () => {
     const words = (max_tokens: number) => toDialect({ ...asked, reasoning: { max_tokens } }, dialectOf('openai'));
     expect([2_000, 16_000, 30_000].map((tokens) => words(tokens).reasoning_effort)).toEqual(['low', 'medium', 'high']);
   });
+});
+
+describe('the rules of a model', () => {
+  const rulesOf = (name: string) => readRuleSets()[name] as ModelRules;
+
+  test.each<[string, Reasoning, string | undefined]>([
+    ['gpt-5.4', { effort: 'minimal' }, 'low'],
+    ['openai-o', { effort: 'none' }, 'low'],
+    ['openai-o', { effort: 'xhigh' }, 'high'],
+    ['gpt-5.6', { effort: 'max' }, 'max'],
+    ['gpt-5.4', { effort: 'max' }, 'xhigh'],
+    ['gpt-6', { enabled: false }, 'none'],
+    ['gpt-6-always-reasoning', { enabled: false }, 'low'],
+    ['gpt-oss', { effort: 'minimal' }, 'low'],
+    ['groq-qwen', { effort: 'none' }, 'none'],
+    ['groq-qwen', { effort: 'high' }, 'default'],
+  ])('%s send the settings %j as the effort %s', (name, reasoning, effort) => {
+    const modelRules = rulesOf(name);
+    expect(toDialect({ ...asked, reasoning }, dialectOf('groq'), modelRules).reasoning_effort).toBe(effort);
+    expect(toResponsesDialect({ model: 'm', reasoning }, modelRules)).toEqual({ model: 'm', reasoning: { effort } });
+  });
+
+  test.each<[Reasoning, Reasoning]>([
+    [{ enabled: false }, { effort: 'minimal' }],
+    [
+      { effort: 'none', exclude: true },
+      { effort: 'minimal', exclude: true },
+    ],
+    [{ effort: 'high' }, { effort: 'high' }],
+    [{ max_tokens: 500 }, { max_tokens: 500 }],
+    [{ exclude: true }, { exclude: true }],
+  ])('send the settings %j as %j to a model of OpenRouter that always reasons', (reasoning, sent) => {
+    const modelRules = rulesOf('always-reasoning');
+    expect(toDialect({ ...asked, reasoning }, dialectOf('openrouter'), modelRules)).toEqual({
+      ...asked,
+      reasoning: sent,
+    });
+  });
+
+  test('permit reasoning of a model that cannot stop, although the request disables it', () => {
+    const body = { reasoning: { effort: 'none' } };
+    expect(getReasoningLimit(body, dialectOf('openai'), rulesOf('openai-o'))).toBeUndefined();
+    expect(getReasoningLimit(body, dialectOf('openai'), rulesOf('gpt-5.4'))).toBe(0);
+  });
+});
+
+test('messages of the developer are sent to DeepInfra as those of the system', () => {
+  const messages = [
+    { role: 'developer', content: 'Be brief' },
+    { role: 'user', content: 'Hi' },
+  ];
+  const sent = (slug: string) => toDialect({ model: 'm', messages }, dialectOf(slug)).messages;
+  expect(sent('deepinfra')).toEqual([{ role: 'system', content: 'Be brief' }, messages[1]]);
+  for (const slug of ['openai', 'openrouter', 'groq']) expect(sent(slug)).toBe(messages);
 });
 
 test.each(Object.entries(DIALECTS))('a simple request is sent to %s unchanged and without a copy', (_, dialect) => {

@@ -1,6 +1,6 @@
 /** Differences between providers with OpenAI's chat completions. */
-import type { Reasoning } from '#application';
-import { resolveEffort } from '../chat/effort.ts';
+import type { ModelRules, Reasoning } from '#application';
+import { selectEffort } from '../chat/effort.ts';
 
 /** The parameter names and message fields of a provider. Most OpenAI-compatible providers support the defaults. */
 export interface Dialect {
@@ -19,7 +19,11 @@ export interface Dialect {
    * to parts and tools too.
    */
   readonly messages?: readonly string[];
+  /** The role that messages of the developer are sent with; `developer` by default. */
+  readonly developerRole?: 'system';
 }
+
+const DEVELOPER = 'developer';
 
 /** The dialect of OpenAI itself. */
 export const OPENAI_DIALECT: Dialect = { limit: 'max_completion_tokens' };
@@ -32,22 +36,38 @@ type Body = Readonly<Record<string, unknown>>;
  */
 export function toDialect(
   request: Body,
-  { limit: limitField = 'max_tokens', reasoning: reasoningField = 'reasoning_effort' }: Dialect,
+  { limit: limitField = 'max_tokens', reasoning: reasoningField = 'reasoning_effort', developerRole }: Dialect,
+  modelRules: ModelRules = {},
 ): Body {
-  const body = withTextResults(request);
+  const body = withTextResults(withDeveloperRole(request, developerRole));
   const isLimitRenamed = body.max_completion_tokens !== undefined && limitField === 'max_tokens';
-  const isReasoningRenamed = body.reasoning !== undefined && reasoningField === 'reasoning_effort';
-  if (!isLimitRenamed && !isReasoningRenamed) return body;
+  const isReasoningChanged =
+    body.reasoning !== undefined && (reasoningField === 'reasoning_effort' || modelRules.efforts !== undefined);
+  if (!isLimitRenamed && !isReasoningChanged) return body;
   const { max_completion_tokens: limit, reasoning, ...rest } = body;
   return {
     ...rest,
     ...(limit === undefined ? {} : { [limitField]: limit }),
-    ...(isReasoningRenamed
-      ? toReasoningEffort(reasoning as Reasoning, limit as number | undefined)
+    ...(reasoningField === 'reasoning_effort'
+      ? toReasoningEffort(reasoning as Reasoning | undefined, modelRules, limit as number | undefined)
       : reasoning
-        ? { reasoning }
+        ? { reasoning: toSupportedReasoning(reasoning, modelRules) }
         : {}),
   };
+}
+
+/** Replaces the role `developer`, which OpenAI has introduced, for a provider that does not know it. */
+function withDeveloperRole(body: Body, role = DEVELOPER): Body {
+  const { messages } = body;
+  if (role === DEVELOPER || !Array.isArray(messages) || !messages.some(isFromDeveloper)) return body;
+  return {
+    ...body,
+    messages: messages.map((message) => (isFromDeveloper(message) ? { ...message, role } : message)),
+  };
+}
+
+function isFromDeveloper(message: Body | null): boolean {
+  return message?.role === DEVELOPER;
 }
 
 /**
@@ -87,17 +107,17 @@ function hasNonTextResult(message: Body | null): boolean {
 }
 
 /** Converts the reasoning of a Responses request from OpenRouter's object with a `summary` to OpenAI's format. */
-export function toResponsesDialect(body: Body): Body {
+export function toResponsesDialect(body: Body, modelRules: ModelRules = {}): Body {
   if (body.reasoning === undefined) return body;
   const { reasoning, ...rest } = body;
   const { summary, ...settings } = reasoning as Reasoning & { readonly summary?: unknown };
-  const effort = toOpenAiEffort(settings, rest.max_output_tokens as number | undefined);
+  const effort = toOpenAiEffort(settings, modelRules, rest.max_output_tokens as number | undefined);
   const reasoningOptions = { ...(effort ? { effort } : {}), ...(summary ? { summary } : {}) };
   return Object.keys(reasoningOptions).length > 0 ? { ...rest, reasoning: reasoningOptions } : rest;
 }
 
-function toReasoningEffort(settings: Reasoning, limit: number | undefined): Body {
-  const effort = toOpenAiEffort(settings, limit);
+function toReasoningEffort(settings: Reasoning | undefined, modelRules: ModelRules, limit: number | undefined): Body {
+  const effort = settings && toOpenAiEffort(settings, modelRules, limit);
   return effort === undefined ? {} : { reasoning_effort: effort };
 }
 
@@ -106,14 +126,30 @@ function toReasoningEffort(settings: Reasoning, limit: number | undefined): Body
  * limit them, even if it was converted from a token budget.
  * @returns undefined if only the output limit limits them
  */
-export function getReasoningLimit({ reasoning }: Body, dialect: Dialect): number | undefined {
+export function getReasoningLimit(
+  { reasoning }: Body,
+  dialect: Dialect,
+  modelRules: ModelRules = {},
+): number | undefined {
   const settings = (reasoning ?? {}) as Reasoning;
-  if (resolveEffort(settings) === 'none') return 0;
+  if (selectEffort(settings, modelRules) === 'none') return 0;
   return dialect.reasoning === 'reasoning' ? settings.max_tokens : undefined;
 }
 
-/** OpenAI's highest effort is `xhigh`. */
-function toOpenAiEffort(settings: Reasoning, limit: number | undefined): string | undefined {
-  const effort = resolveEffort(settings, limit);
-  return effort === 'max' ? 'xhigh' : effort;
+/** The efforts of a model without rules: all that OpenAI's API had before `max`. */
+const DEFAULT_EFFORTS: ModelRules = { efforts: ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] };
+
+/** Returns the word for the effort that is sent: the provider's word, if it has its own. */
+function toOpenAiEffort(settings: Reasoning, modelRules: ModelRules, limit: number | undefined): string | undefined {
+  const effort = selectEffort(settings, modelRules.efforts ? modelRules : DEFAULT_EFFORTS, limit);
+  return effort && (modelRules.effortNames?.[effort] ?? effort);
+}
+
+/** Replaces an effort that the model does not support in OpenRouter's object. A token budget is not changed. */
+function toSupportedReasoning(settings: Reasoning, modelRules: ModelRules): Reasoning {
+  const effort = selectEffort(settings, modelRules);
+  if (modelRules.efforts === undefined || effort === undefined) return settings;
+  const { exclude, max_tokens } = settings;
+  if (max_tokens && settings.enabled !== false) return settings;
+  return { effort, ...(exclude === undefined ? {} : { exclude }) };
 }

@@ -181,11 +181,9 @@ const responsePart = allowByType('Content parts', {
 /** The result of a tool call. */
 const toolOutput = allowFields({ type: allowAny, call_id: allowAny, output: allowEach(responsePart) });
 const FUNCTION_CHOICE = allowFields({ type: allowAny, name: allowAny });
-const RESPONSE_CHOICES = {
-  function: FUNCTION_CHOICE,
-  custom: FUNCTION_CHOICE,
-  web_search: allowFields({ type: allowAny }),
-};
+const CALLER_CHOICES = { function: FUNCTION_CHOICE, custom: FUNCTION_CHOICE };
+/** The search is chosen as one of several allowed tools only. */
+const RESPONSE_CHOICES = { ...CALLER_CHOICES, web_search: allowFields({ type: allowAny }) };
 
 /** Filters a Responses request. Of OpenAI's own tools only the web search is priced. */
 export const responsesFilter = allowFields({
@@ -232,14 +230,14 @@ export const responsesFilter = allowFields({
       }),
       web_search: allowFields({
         type: allowAny,
-        filters: allowAny,
+        filters: allowFields({ allowed_domains: allowAny }),
         user_location: allowAny,
         external_web_access: allowAny,
       }),
     }),
   ),
   tool_choice: allowByType('Tool choices', {
-    ...RESPONSE_CHOICES,
+    ...CALLER_CHOICES,
     allowed_tools: allowFields({
       type: allowAny,
       mode: allowAny,

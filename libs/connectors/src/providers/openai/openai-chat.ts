@@ -36,17 +36,21 @@ export class OpenAiChat {
     return withReasoningLimit(
       call,
       response,
-      getReasoningLimit(call.body, usesResponses ? OPENAI_DIALECT : this.dialect),
+      getReasoningLimit(call.body, usesResponses ? OPENAI_DIALECT : this.dialect, call.modelRules),
     );
   }
 
   responses(call: ChatCall): Promise<Completion | CompletionStream> {
-    return withReasoningLimit(call, this.requestResponse(call), getReasoningLimit(call.body, OPENAI_DIALECT));
+    return withReasoningLimit(
+      call,
+      this.requestResponse(call),
+      getReasoningLimit(call.body, OPENAI_DIALECT, call.modelRules),
+    );
   }
 
   private async requestChat(call: ChatCall): Promise<Completion | CompletionStream> {
     const { stream, withoutReasoning, identity, signal } = call;
-    const body = toDialect(call.body, this.dialect);
+    const body = toDialect(call.body, this.dialect, call.modelRules);
     const parseCompletion = (text: string) => parseChatCompletion(text, call, this.completionsClient.classifyError);
     if (!stream) return parseCompletion(await this.completionsClient.post(body, signal));
     const translator = new ChatChunkTranslator(identity, withoutReasoning, this.completionsClient.classifyError);
@@ -55,7 +59,7 @@ export class OpenAiChat {
 
   private async requestChatAsResponse(call: ChatCall): Promise<Completion | CompletionStream> {
     const { search, stream, identity, signal } = call;
-    const request = withSearch(toResponsesRequest(toDialect(call.body, OPENAI_DIALECT)), search);
+    const request = withSearch(toResponsesRequest(toDialect(call.body, OPENAI_DIALECT, call.modelRules)), search);
     const parseCompletion = (text: string) =>
       toChatCompletion(parseResponsesCompletion(text, this.responsesClient.classifyError), identity);
     if (!stream) return parseCompletion(await this.responsesClient.post(request, signal));
@@ -66,7 +70,7 @@ export class OpenAiChat {
   }
 
   private async requestResponse(call: ChatCall): Promise<Completion | CompletionStream> {
-    const request = withSearch(toResponsesDialect(call.body), call.search);
+    const request = withSearch(toResponsesDialect(call.body, call.modelRules), call.search);
     const { classifyError } = this.responsesClient;
     const parseCompletion = (text: string) => parseResponsesCompletion(text, classifyError);
     const format = { translator: new ResponsesEventTranslator(classifyError), parseCompletion };

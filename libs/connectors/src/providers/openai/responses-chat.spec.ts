@@ -204,18 +204,24 @@ describe('a chat request that is translated to the Responses API', () => {
 describe('OpenAI’s web search', () => {
   const search = { maxUses: 2, isRequired: false, includeDomains: [], excludeDomains: [] };
 
-  test('is an additional tool with a maximum number of calls, and may be required or exclude domains', () => {
+  test('is an additional tool with a maximum number of calls, and may be required or limited to domains', () => {
     const tools = [{ type: 'function', name: 'f' }];
     expect(withSearch({ tools, tool_choice: 'auto' }, search)).toEqual({
       tools: [...tools, { type: 'web_search' }],
       tool_choice: 'auto',
       max_tool_calls: 2,
     });
-    expect(withSearch({}, { ...search, isRequired: true, excludeDomains: ['a.example'] })).toEqual({
-      tools: [{ type: 'web_search', filters: { blocked_domains: ['a.example'] } }],
-      tool_choice: { type: 'web_search' },
+    expect(withSearch({}, { ...search, isRequired: true, includeDomains: ['a.example'] })).toEqual({
+      tools: [{ type: 'web_search', filters: { allowed_domains: ['a.example'] } }],
+      tool_choice: 'required',
       max_tool_calls: 2,
     });
+    expect(withSearch({ tools }, { ...search, isRequired: true }).tool_choice).toEqual({
+      type: 'allowed_tools',
+      mode: 'required',
+      tools: [{ type: 'web_search' }],
+    });
+    expect(() => withSearch({}, { ...search, excludeDomains: ['a.example'] })).toThrow('cannot exclude domains');
     expect(withSearch({ reasoning: { effort: 'minimal' } }, search).reasoning).toEqual({ effort: 'low' });
     expect(withSearch({}, undefined)).toEqual({});
   });

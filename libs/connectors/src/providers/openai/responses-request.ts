@@ -37,28 +37,36 @@ export function toResponsesRequest(body: JsonObject): JsonObject {
   });
 }
 
-/** Adds OpenAI's web search to the tools: https://platform.openai.com/docs/guides/tools-web-search */
+/** Requires a search by a request with other tools. A `tool_choice` of the type `web_search` does not exist. */
+const ONLY_SEARCH = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'web_search' }] };
+
+/**
+ * Adds OpenAI's web search to the tools: https://platform.openai.com/docs/guides/tools-web-search. The search cannot
+ * exclude domains, so it is not planned for a request that does.
+ * @throws UpstreamError with `invalid_request` for excluded domains, which must not be ignored
+ */
 export function withSearch(request: JsonObject, search: NativeSearch | undefined): JsonObject {
   if (search === undefined) return request;
   const { maxUses, isRequired, includeDomains, excludeDomains, location, isOffline } = search;
-  const filters = {
-    ...(includeDomains.length > 0 ? { allowed_domains: includeDomains } : {}),
-    ...(excludeDomains.length > 0 ? { blocked_domains: excludeDomains } : {}),
-  };
+  if (excludeDomains.length > 0)
+    throw new UpstreamError('invalid_request', 'The web search of this model cannot exclude domains');
+  const otherTools = toArray(request.tools);
   const { effort } = (request.reasoning ?? {}) as JsonObject;
   const tool = {
     type: 'web_search',
-    ...(Object.keys(filters).length > 0 ? { filters } : {}),
+    ...(includeDomains.length > 0 ? { filters: { allowed_domains: includeDomains } } : {}),
     ...(location === undefined ? {} : { user_location: { type: 'approximate', ...location } }),
     ...(isOffline ? { external_web_access: false } : {}),
   };
   return {
     ...request,
-    tools: [...toArray(request.tools), tool],
+    tools: [...otherTools, tool],
     max_tool_calls: maxUses,
     // OpenAI does not support the web search with minimal reasoning.
     ...(effort === 'minimal' ? { reasoning: { ...(request.reasoning as JsonObject), effort: 'low' } } : {}),
-    ...(isRequired ? { tool_choice: { type: 'web_search' } } : withSearchAllowed(request.tool_choice)),
+    ...(isRequired
+      ? { tool_choice: otherTools.length > 0 ? ONLY_SEARCH : 'required' }
+      : withSearchAllowed(request.tool_choice)),
   };
 }
 
