@@ -2,7 +2,9 @@ import { describe, expect, test } from '@jest/globals';
 import type { Attempt, Charge, HoldEvent, Query } from '#domain';
 import { type EventReader, parseUsd, type StoredEvent } from '#kernel';
 import { createCharge } from '#testing';
-import { type AccrualPeriod, printAccruals } from './accruals.ts';
+import { printAccruals } from './accruals.ts';
+import { printCosts } from './costs.ts';
+import type { EventPeriod } from './event-filter.ts';
 
 const AT = '2026-11-20T12:00:00.000Z';
 const NOTHING_POSSIBLE = '0 costs may be invoiced that the ledger does not contain: 0 USD at most';
@@ -43,8 +45,12 @@ const reverse = ({ price: charged }: Charge): HoldEvent => ({
 /** The booking time of the event at a position. */
 const getTime = (position: number) => `2026-11-20T12:0${position}:00.000Z`;
 
-/** Prints the list for events that are booked one minute after the other, each in a batch of its own. */
-async function list(events: readonly HoldEvent[], period: Partial<AccrualPeriod> = {}): Promise<readonly string[]> {
+/** Prints a list for events that are booked one minute after the other, each in a batch of its own. */
+async function list(
+  events: readonly HoldEvent[],
+  period: Partial<EventPeriod> = {},
+  printList = printAccruals,
+): Promise<readonly string[]> {
   const stored = events.map((event, i) => {
     const location = { stream: 'account-a', revision: i, position: BigInt(i), recordedAt: getTime(i) };
     return { ...event, id: String(i), metadata: {}, ...location } as unknown as StoredEvent;
@@ -58,7 +64,7 @@ async function list(events: readonly HoldEvent[], period: Partial<AccrualPeriod>
     },
   } as unknown as EventReader;
   const lines: string[] = [];
-  await printAccruals(store, { since: undefined, until: undefined, ...period }, (line) => lines.push(line));
+  await printList(store, { since: undefined, until: undefined, ...period }, (line) => lines.push(line));
   return lines;
 }
 
@@ -171,7 +177,7 @@ describe('the costs of a request', () => {
 
 describe('a period', () => {
   const events = [release(buildAttempt('0.1')), expire(), release(buildAttempt('0.2')), absorb(createCharge())];
-  const listAmounts = async (period: Partial<AccrualPeriod>) =>
+  const listAmounts = async (period: Partial<EventPeriod>) =>
     (await list(events, period)).flatMap((line) => (/ ([\d.]+) USD at most$/.exec(line) ?? []).slice(1));
 
   test('includes all events by default, in their order', async () => {
@@ -187,5 +193,49 @@ describe('a period', () => {
   test('must have valid bounds', async () => {
     await expect(list([], { since: '7' })).rejects.toThrow('--since must be an ISO 8601 time.');
     await expect(list([], { until: 'soon' })).rejects.toThrow('--until must be a position or an ISO 8601 time.');
+  });
+});
+
+describe('a cost that a provider reported', () => {
+  const charge = createCharge({ cost: amount('0.0028'), reportedCost: amount('0.5'), vendorId: 'gen-1' });
+  const EXCESS = 'h  reported, m at p as gen-1, account-a: 0.4972 USD at most';
+
+  test('is accrued as far as it exceeds the cost in the ledger, paid by the customer or not', async () => {
+    for (const [position, events] of [
+      [0, [settle(charge)]],
+      [1, [release(), absorb(charge)]],
+    ] as const) {
+      const [summary, line] = await list(events);
+      expect(summary).toBe('1 costs may be invoiced that the ledger does not contain: 0.4972 USD at most');
+      expect(line).toBe(`${getTime(position)}  ${EXCESS}`);
+    }
+  });
+
+  test.each(['0.0028', '0.002825', '0.001'])('is not accrued if it is %s of 0.0028 USD', async (reported) => {
+    const other = createCharge({ cost: amount('0.0028'), reportedCost: amount(reported) });
+    expect(await list([settle(other)])).toEqual([NOTHING_POSSIBLE, NOTHING_BOOKED]);
+  });
+
+  test('is compared with the ledger by model and provider', async () => {
+    const agreeing = createCharge({ cost: amount('0.0028'), reportedCost: amount('0.0028') });
+    const without = createCharge({ cost: amount('1') });
+    const events = [settle(charge), settle(agreeing), settle(without), absorb(charge)];
+
+    const [summary, heading, row, ...more] = await list(events, {}, printCosts);
+
+    expect(summary).toBe(
+      '3 calls with a reported cost, 2 of them differ by more than 1 %: 0.9944 USD beyond the ledger',
+    );
+    expect(heading).toMatch(/^model +provider +calls +different +ledger USD +reported USD +excess USD$/);
+    expect(row).toMatch(/^m +p +3 +2 +0\.0084 +1\.0028 +0\.9944$/);
+    expect(more).toEqual([]);
+  });
+
+  test('is counted in its period', async () => {
+    const lines = await list([settle(charge), settle(charge)], { since: getTime(1) }, printCosts);
+    expect(lines[0]).toMatch(/^1 calls/);
+    expect(await list([settle(charge)], { since: getTime(1) }, printCosts)).toEqual([
+      '0 calls with a reported cost, 0 of them differ by more than 1 %: 0 USD beyond the ledger',
+    ]);
   });
 });

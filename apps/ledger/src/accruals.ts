@@ -10,14 +10,8 @@ import {
   type StoredEvent,
   ZERO_USD,
 } from '#kernel';
-import { parseSinceFilter, parseUntilFilter } from './event-filter.ts';
-
-export interface AccrualPeriod {
-  /** A booking time. */
-  readonly since: string | undefined;
-  /** A position or a booking time. */
-  readonly until: string | undefined;
-}
+import { calculateCostBeyondLedger } from './costs.ts';
+import { type EventPeriod, parseSinceFilter, parseUntilFilter } from './event-filter.ts';
 
 /** The hold, and the event that states the cost. Not the complete event, because there can be many. */
 interface AccrualSource extends Pick<StoredEvent, 'position' | 'recordedAt' | 'stream'> {
@@ -35,14 +29,14 @@ const NOT_DELIVERED = 'not_delivered';
 
 /**
  * Lists what providers may invoice although the ledger does not contain it: for holds that expired without a charge,
- * and for calls without a response. Then lists the costs in the ledger of what no customer has paid for: items that the
+ * for calls without a response, and for calls whose reported cost exceeds the one in the ledger. Then lists the costs in the ledger of what no customer has paid for: items that the
  * operator absorbs, and charges that came after their hold had expired, or were reversed. Both lists are in the order of
  * the log, and computed from all events up to `until`. Memory grows with the lists, not with the log.
  * @throws StartError if a bound of the period is invalid
  */
 export async function printAccruals(
   store: EventReader,
-  { since, until }: AccrualPeriod,
+  { since, until }: EventPeriod,
   print: (line: string) => void,
 ): Promise<void> {
   const [isInPeriod, isIncluded] = [parseSinceFilter(since), parseUntilFilter(until)];
@@ -64,13 +58,15 @@ export async function printAccruals(
 class Accruals {
   readonly booked: Accrual[] = [];
   private readonly attempts: Accrual[] = [];
+  /** What providers reported beyond the cost in the ledger. */
+  private readonly excesses: Accrual[] = [];
   /** Holds without a charge, by hold id. A charge that arrives later replaces such an entry. */
   private readonly expiredHolds = new Map<string, Accrual>();
   /** Reversals of charges, by hold id. */
   private readonly reversals = new Map<string, AccrualSource>();
 
   get possible(): readonly Accrual[] {
-    return [...this.expiredHolds.values(), ...this.attempts];
+    return [...this.expiredHolds.values(), ...this.attempts, ...this.excesses];
   }
 
   /** The streams in which charges were reversed. Their events must be passed to `bookReversed`. */
@@ -95,6 +91,7 @@ class Accruals {
         const { items, attempts } = event.data.charge;
         const source = toSource(event, event.data);
         this.bookAttempts(source, attempts);
+        this.bookExcesses(source, items);
         this.bookItems(source, items.filter(isAbsorbed));
         break;
       }
@@ -104,6 +101,7 @@ class Accruals {
         const hasExpired = this.expiredHolds.delete(source.holdId);
         // Otherwise the event of the release, which precedes this one, has the same attempts.
         if (hasExpired) this.bookAttempts(source, attempts);
+        this.bookExcesses(source, items);
         this.bookItems(source, items, hasExpired ? 'expired' : NOT_DELIVERED);
         break;
       }
@@ -132,6 +130,14 @@ class Accruals {
         origin,
         amount: money.parseJsonAmount(openCost),
       });
+    }
+  }
+
+  private bookExcesses(source: AccrualSource, items: readonly ChargeItem[]): void {
+    for (const item of items) {
+      const amount = calculateCostBeyondLedger(item);
+      if (amount === ZERO_USD) continue;
+      this.excesses.push({ ...source, reason: 'reported', origin: formatOrigin(item), amount });
     }
   }
 

@@ -9,6 +9,7 @@ import { creditAccount, debitAccount, reverseAdjustment } from './adjustments.ts
 import { createApiKey, printApiKeys, revokeApiKey, setKeyBlock } from './api-keys.ts';
 import { printAutoTopups } from './auto-topup.ts';
 import { printChallenges } from './challenges.ts';
+import { printCosts } from './costs.ts';
 import { findAccount } from './find-account.ts';
 import { printHistory } from './history.ts';
 import { closeJobCost, printJobs } from './jobs.ts';
@@ -72,6 +73,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   accruals: {
     optional: ['since', 'until'],
     run: ({ foundation, options: { since, until }, print }) => printAccruals(foundation.store, { since, until }, print),
+  },
+  costs: {
+    optional: ['since', 'until'],
+    run: ({ foundation, options: { since, until }, print }) => printCosts(foundation.store, { since, until }, print),
   },
   accounts: {
     optional: ['all'],

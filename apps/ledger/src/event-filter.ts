@@ -5,6 +5,14 @@ import { START_POSITION, type StoredEvent } from '#kernel';
 /** Returns whether an event is included in the accounting data as of a position or a booking time. */
 export type EventFilter = (event: Pick<StoredEvent, 'position' | 'recordedAt'>) => boolean;
 
+/** The events of which a command lists something. */
+export interface EventPeriod {
+  /** A booking time. */
+  readonly since: string | undefined;
+  /** A position or a booking time. */
+  readonly until: string | undefined;
+}
+
 /**
  * Parses the option `--until`.
  * @param until a position or a booking time; undefined includes all events

@@ -328,7 +328,7 @@ test('autotopup prints every step of an automatic top-up without the secret of t
 
 describe('an invalid call prints nothing and fails with a message of one line:', () => {
   const usage =
-    'Usage: npm run ledger -- verify | replay [--until <ISO 8601 time or position>] | wallets [--until <ISO 8601 time or position>] | accruals [--since <ISO 8601 time>] [--until <ISO 8601 time or position>] | accounts [--all] | accounts create --name <name> [--actor <name>] | credit <account> --usd <amount> --reason <text>';
+    'Usage: npm run ledger -- verify | replay [--until <ISO 8601 time or position>] | wallets [--until <ISO 8601 time or position>] | accruals [--since <ISO 8601 time>] [--until <ISO 8601 time or position>] | costs [--since <ISO 8601 time>] [--until <ISO 8601 time or position>] | accounts [--all] | accounts create --name <name> [--actor <name>] | credit <account> --usd <amount> --reason <text>';
   const of = (command: string) => `Usage: npm run ledger -- ${command}`;
   const until = '--until must be a position or an ISO 8601 time.';
   test.each<[string[], string]>([
@@ -349,6 +349,7 @@ describe('an invalid call prints nothing and fails with a message of one line:',
     [['replay', '--until'], "Option '--until <value>' argument missing"],
     [['replay', '--since', '2026-11-20'], of('replay [--until <ISO 8601 time or position>]')],
     [['accruals', '--since', '1'], '--since must be an ISO 8601 time.'],
+    [['costs', '--since', '1'], '--since must be an ISO 8601 time.'],
     [['replay', '--from', '1'], "Unknown option '--from'"],
     [['skip', 'topups', '1'], of('skip <read model> <position> --why <text>')],
   ])('ledger %j', async (args, complaint) => {

@@ -128,7 +128,17 @@ describe('the roles of PostgreSQL', () => {
 
   test('let the reader verify and list wallets, but change nothing', async () => {
     const env = { DATABASE_URL: urlFor('finance'), LOG_LEVEL: 'fatal' };
-    for (const command of ['verify', 'wallets', 'accruals', 'payments', 'jobs', 'challenges', 'keys', 'replay']) {
+    for (const command of [
+      'verify',
+      'wallets',
+      'accruals',
+      'costs',
+      'payments',
+      'jobs',
+      'challenges',
+      'keys',
+      'replay',
+    ]) {
       const lines: string[] = [];
       expect(await runLedgerCommand([command], env, (line) => lines.push(line))).toBe(true);
       if (command === 'verify') expect(lines.at(-1)).toBe('drift 0');

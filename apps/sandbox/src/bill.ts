@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import { formatUsd, money, type PicoUsd, parseUsd, toPicoUsd } from '#kernel';
 import type { Fault } from './provider/directive.ts';
-import type { SandboxModel } from './provider/model.ts';
+import type { SandboxModel, SandboxPrice } from './provider/model.ts';
 import type { Routes } from './router.ts';
 
 /**
@@ -17,6 +17,8 @@ export interface BilledTokens {
   readonly input: number;
   readonly cached_input: number;
   readonly output: number;
+  /** Tokens written to a cache for an hour, which costs twice the input. */
+  readonly hour_cache_writes?: number;
 }
 
 /** Usage of `quantity / per` units, such as 1,500 characters at 1,000 characters per unit. */
@@ -50,6 +52,18 @@ interface Line extends LineOrigin {
 
 export const NO_TOKENS: BilledTokens = { input: 0, cached_input: 0, output: 0 };
 
+/** Returns the cost of one request and its tokens. https://docs.claude.com/en/docs/build-with-claude/prompt-caching */
+export function calculateCost(price: SandboxPrice, tokens: BilledTokens): PicoUsd {
+  const { input, cachedInput, output, request } = price;
+  return toPicoUsd(
+    BigInt(tokens.input) * input +
+      BigInt(tokens.hour_cache_writes ?? 0) * 2n * input +
+      BigInt(tokens.cached_input) * cachedInput +
+      BigInt(tokens.output) * output +
+      request,
+  );
+}
+
 export class SandboxBill {
   private total = 0n;
   private count = 0;
@@ -57,13 +71,7 @@ export class SandboxBill {
 
   /** Charges for one request and its tokens. */
   charge(id: string, model: Pick<SandboxModel, 'id' | 'price'>, tokens: BilledTokens, origin: LineOrigin): void {
-    const { input, cachedInput, output, request } = model.price;
-    const cost =
-      BigInt(tokens.input) * input +
-      BigInt(tokens.cached_input) * cachedInput +
-      BigInt(tokens.output) * output +
-      request;
-    this.add({ id, model: model.id, tokens, cost: toPicoUsd(cost), at: Date.now(), ...origin });
+    this.add({ id, model: model.id, tokens, cost: calculateCost(model.price, tokens), at: Date.now(), ...origin });
   }
 
   /** Charges for units. The cost is rounded up to an integer of pico-USD. */

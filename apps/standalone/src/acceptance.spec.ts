@@ -471,14 +471,21 @@ describe('after all requests', () => {
     }
   });
 
-  test('the ledger verifies with drift 0', async () => {
-    const main = path.join(BUILT, 'ledger/src/main.js');
-    const output = await new Promise<string>((resolve, reject) => {
-      execFile(process.execPath, [main, 'verify'], { env: { DATA_DIR: dataDir } }, (error, text) =>
-        error ? reject(error) : resolve(text),
+  const runLedger = (command: string) =>
+    new Promise<readonly string[]>((resolve, reject) => {
+      const main = path.join(BUILT, 'ledger/src/main.js');
+      execFile(process.execPath, [main, command], { env: { DATA_DIR: dataDir } }, (error, text) =>
+        error ? reject(error) : resolve(text.trimEnd().split('\n')),
       );
     });
-    expect(output.trimEnd().split('\n')).toEqual(
+
+  test('the costs that providers report agree with those in the ledger', async () => {
+    const [summary] = await runLedger('costs');
+    expect(summary).toMatch(/^[1-9]\d* calls with a reported cost, 0 of them differ by more than 1 %: 0 USD/);
+  });
+
+  test('the ledger verifies with drift 0', async () => {
+    expect(await runLedger('verify')).toEqual(
       expect.arrayContaining(['drift 0', expect.stringMatching(/charges audited, 0 of them estimates$/)]),
     );
   });

@@ -24,6 +24,7 @@ export { type WalletConnection, type WalletResponse, Wallets, WalletUnreachableE
 export { BillingEngine, CallLimits } from './billing/billing-engine.ts';
 export type { PaidChallenge } from './billing/challenge-payer.ts';
 export { toCostDetails } from './billing/cost-details.ts';
+export { CostMonitor, type CostObservation } from './billing/cost-monitor.ts';
 export { FreeModelLimits } from './billing/free-model-limits.ts';
 export { createExpireHoldsCommand, EXPIRY_MARGIN_MS, HoldCommandRouter } from './billing/hold-commands.ts';
 export {
@@ -57,6 +58,7 @@ export { PaymentRegistry } from './billing/payment-registry.ts';
 export { PaymentRequiredError, QuoteOnlyPayer } from './billing/quote-only-payer.ts';
 export { RefusedRequestRecorder } from './billing/refused-request-recorder.ts';
 export type { ByteWriter } from './billing/relay-bytes.ts';
+export type { ReportedBill } from './billing/reported-bill.ts';
 export { ByteAccumulator } from './byte-accumulator.ts';
 export { assertProvidersSupport, CatalogueService, type ProviderAvailability } from './catalogue-service.ts';
 export { ChallengeTokens } from './challenges/challenge-tokens.ts';
@@ -74,6 +76,7 @@ export {
   type VerifiedProof,
 } from './challenges/proofs.ts';
 export { Clock, SystemClock } from './clock.ts';
+export { getByPath } from './data/field-paths.ts';
 export { parseDataLookup } from './data/parse-data-lookup.ts';
 export {
   assertLookupOffered,

@@ -1,6 +1,7 @@
 /** Data lookups in the format of the data file: places, people, pages, posts. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { money } from '#kernel';
+import { type PriceSource, priceSource } from './model-file.ts';
 import type { ProviderFile } from './provider-file.ts';
 import {
   amount,
@@ -78,6 +79,9 @@ export interface DataEndpointFile {
   readonly always?: Readonly<Record<string, unknown>>;
   /** USD per lookup, before the margin. */
   readonly baseUsd: string;
+  /** USD that the provider invoices per lookup, if it is less than `baseUsd`. */
+  readonly costUsd?: string;
+  readonly source?: PriceSource;
   readonly margin: string;
   /** The price is an estimate, because the API specification has none. */
   readonly guessed?: boolean;
@@ -142,6 +146,8 @@ const endpoint = objectRule({
   headers: optionalRule(mapRule(headerValue)),
   always: optionalRule(anyObject),
   baseUsd: amount,
+  costUsd: optionalRule(amount),
+  source: optionalRule(priceSource),
   margin: factor,
   guessed: optionalRule(flag),
   billed: optionalRule(objectRule({ usd: amount, count: dottedPath, cap: text })),
@@ -204,9 +210,14 @@ function assertConsistentDataEndpoint(file: DataEndpointFile, location: FieldLoc
 }
 
 /** Checks that the price of a lookup covers its cost, even if the provider invoices the maximum number of results. */
-function assertCostCovered({ baseUsd, billed, caps = {}, margin }: DataEndpointFile, location: FieldLocation): void {
+function assertCostCovered(
+  { baseUsd, costUsd = baseUsd, billed, caps = {}, margin }: DataEndpointFile,
+  location: FieldLocation,
+): void {
   if (Number(margin) < 1)
     throw createDataFileError(withParent(location, 'margin'), 'must not be below 1: it would sell below cost');
+  if (money.parseUsd(costUsd) > money.parseUsd(baseUsd))
+    throw createDataFileError(withParent(location, 'costUsd'), 'must not exceed baseUsd');
   if (!billed) return;
   const cap = Object.hasOwn(caps, billed.cap) ? caps[billed.cap] : undefined;
   if (!cap) throw createDataFileError(withParent(location, 'billed', 'cap'), 'must name a field that has a cap');

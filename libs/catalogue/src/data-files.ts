@@ -15,6 +15,8 @@ import {
   MODEL_TYPES,
   type ModelFile,
   type ModelType,
+  type PriceSource,
+  priceSource,
   toSlug,
 } from './model-file.ts';
 import type { RuleSets } from './model-rules.ts';
@@ -154,6 +156,8 @@ export interface FeeFile {
   readonly provider: string;
   /** USD that the provider invoices per use. */
   readonly costUsd: string;
+  /** USD that the provider of a web search invoices for each result beyond those that a search includes. */
+  readonly costUsdPerExtraResult?: string;
   /** USD charged per use, or per request with any number of uses. A fee has exactly one of the two. */
   readonly priceUsd?: string;
   readonly priceUsdPerRequest?: string;
@@ -161,16 +165,20 @@ export interface FeeFile {
   readonly zdr?: boolean;
   /** False if the search cannot exclude domains. */
   readonly excludesDomains?: boolean;
+  /** Where the costs were found. */
+  readonly source?: PriceSource;
 }
 
 const feeFields = objectRule({
   name: text,
   provider: text,
   costUsd: amount,
+  costUsdPerExtraResult: optionalRule(amount),
   priceUsd: optionalRule(amount),
   priceUsdPerRequest: optionalRule(amount),
   zdr: optionalRule(flag),
   excludesDomains: optionalRule(flag),
+  source: optionalRule(priceSource),
 });
 
 const fee: ValidationRule = (value, location) => {

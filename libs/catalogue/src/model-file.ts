@@ -47,6 +47,15 @@ export type Quantization = (typeof QUANTIZATIONS)[number];
 export const DISCONNECT_BEHAVIORS = ['stops', 'bills on'] as const;
 export type DisconnectBehavior = (typeof DISCONNECT_BEHAVIORS)[number];
 
+/** Where a price was found. */
+export interface PriceSource {
+  readonly url: string;
+  /** When it was found, such as `2026-11-24`. */
+  readonly date: string;
+}
+
+export const priceSource = objectRule({ url: patternRule('a URL', /^https:\/\//), date: day });
+
 /** A model at one provider. */
 export interface OfferFile {
   /** Display name of the provider, such as `OpenAI`. Unique among the endpoints of a model. */
@@ -82,6 +91,8 @@ export interface OfferFile {
   readonly tokensPerSecond?: number;
   /** Share of tool calls that are well-formed, from 0 to 1. */
   readonly toolReliability?: number;
+  /** Where the prices were found. */
+  readonly source?: PriceSource;
 }
 
 /** `chat` is OpenAI's Chat Completions or a protocol that is translated from it, `responses` is OpenAI's Responses. */
@@ -89,7 +100,7 @@ export const CHAT_PROTOCOLS = ['chat', 'responses'] as const;
 export type ChatProtocol = (typeof CHAT_PROTOCOLS)[number];
 
 export type UsdPerMillionTokens = Readonly<Record<'input' | 'output', string>> &
-  Readonly<Partial<Record<'cacheRead' | 'cacheWrite' | 'reasoning', string>>>;
+  Readonly<Partial<Record<'cacheRead' | 'cacheWrite' | 'cacheWriteHour' | 'reasoning', string>>>;
 
 /** Prices of all tokens of a call whose input, including cached tokens, is longer than `above` tokens. */
 export interface TierFile {
@@ -193,6 +204,7 @@ export const OFFER_RULES: Readonly<Record<string, ValidationRule>> = {
   latencyMs: optionalRule(positive),
   tokensPerSecond: optionalRule(positive),
   toolReliability: optionalRule(share),
+  source: optionalRule(priceSource),
 };
 
 const usdPerMillionTokens = objectRule({
@@ -200,6 +212,7 @@ const usdPerMillionTokens = objectRule({
   output: amount,
   cacheRead: optionalRule(amount),
   cacheWrite: optionalRule(amount),
+  cacheWriteHour: optionalRule(amount),
   reasoning: optionalRule(amount),
 });
 

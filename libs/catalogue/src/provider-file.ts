@@ -11,11 +11,13 @@ import {
   findDuplicate,
   isText,
   listRule,
+  mapRule,
   objectRule,
   optionalRule,
   patternRule,
   predicateRule,
   text,
+  texts,
   toFieldLocation,
   withParent,
 } from './validation-rules.ts';
@@ -26,6 +28,16 @@ export interface CredentialFile {
   readonly name: string;
   /** Text before the key, such as `Bearer `. */
   readonly prefix?: string;
+}
+
+/** What responses of a provider report about the provider's bill. Paths are dotted, such as `usage.cost`. */
+export interface BillFile {
+  /** Path of the cost of the call in USD. */
+  readonly cost?: string;
+  /** Path of a flag that the operator's own account at another provider pays for the call, so that the cost is a fee. */
+  readonly paidElsewhere?: string;
+  /** Paths of conditions of the price, such as a tier, each with the values to which the catalogue's prices apply. */
+  readonly terms?: Readonly<Record<string, readonly string[]>>;
 }
 
 export interface ProviderFile {
@@ -53,6 +65,9 @@ export interface ProviderFile {
   readonly credential?: CredentialFile;
   /** What its error responses mean, if that differs from the usual meanings of their statuses and codes. */
   readonly errors?: readonly ErrorRuleFile[];
+  readonly bill?: BillFile;
+  /** Fields of chat and Responses requests that are always sent, because the price depends on them. */
+  readonly always?: Readonly<Record<string, string>>;
   /** Differences from other providers of the same protocol. */
   readonly dialect?: {
     /** Name of the field for the output limit; `max_tokens` by default. */
@@ -65,6 +80,8 @@ export interface ProviderFile {
     readonly developerRole?: 'system';
   };
 }
+
+const responsePath = patternRule('a dotted path', /^[\w-]+(\.[\w-]+)*$/);
 
 const provider = objectRule({
   slug: patternRule('lower case letters, digits and hyphens', /^[a-z0-9-]+$/),
@@ -83,6 +100,14 @@ const provider = objectRule({
     }),
   ),
   errors: optionalRule(listRule(errorRule)),
+  bill: optionalRule(
+    objectRule({
+      cost: optionalRule(responsePath),
+      paidElsewhere: optionalRule(responsePath),
+      terms: optionalRule(mapRule(texts)),
+    }),
+  ),
+  always: optionalRule(mapRule(text)),
   dialect: optionalRule(
     objectRule({
       limit: optionalRule(enumRule(['max_tokens', 'max_completion_tokens'])),

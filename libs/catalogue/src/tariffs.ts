@@ -32,7 +32,7 @@ export function calculateListPrice(usage: Usage, { prices }: Tariff): CostAndPri
 export function toModelTariff(model: string, endpoint: EndpointFile): Tariff {
   const { usdPerMillionTokens, usdPerRequest = '0', tiers = [], margin } = endpoint;
   const prices: Price[] = [];
-  for (const unit of ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'] as const) {
+  for (const unit of ['input', 'cacheRead', 'cacheWrite', 'cacheWriteHour', 'output', 'reasoning'] as const) {
     const toPrice = (usd: string) => createPrice(unit, BigInt(LIST_PRICE_TOKENS), usd, margin);
     for (const { above, usdPerMillionTokens: tierPrices } of tiers.toReversed())
       if (tierPrices[unit] !== undefined)
@@ -83,18 +83,31 @@ export function toServiceTariff({
   name,
   provider,
   costUsd,
+  costUsdPerExtraResult,
   priceUsd = '0',
   priceUsdPerRequest = '0',
 }: FeeFile): Tariff {
   const slug = toSlug(provider);
   const search: Price = { unit: 'search', per: 1n, cost: money.parseUsd(costUsd), price: money.parseUsd(priceUsd) };
   const request: Price = { unit: 'request', per: 1n, cost: ZERO_USD, price: money.parseUsd(priceUsdPerRequest) };
-  return { of: name, provider: slug, creditor: slug, prices: [search, request] };
+  const prices = [search, request];
+  if (costUsdPerExtraResult !== undefined)
+    prices.push({ unit: 'result', per: 1n, cost: money.parseUsd(costUsdPerExtraResult), price: ZERO_USD });
+  return { of: name, provider: slug, creditor: slug, prices };
 }
 
 /** Builds the tariff of a data lookup, which is sold per lookup and invoiced per lookup or per result. */
-export function toDataTariff({ provider, action, upstream, baseUsd, margin, billed }: DataEndpointFile): Tariff {
-  const { cost, ...price } = createPrice('lookup', 1n, baseUsd, margin);
+export function toDataTariff({
+  provider,
+  action,
+  upstream,
+  baseUsd,
+  costUsd,
+  margin,
+  billed,
+}: DataEndpointFile): Tariff {
+  const { cost: baseCost, ...price } = createPrice('lookup', 1n, baseUsd, margin);
+  const cost = costUsd === undefined ? baseCost : money.parseUsd(costUsd) * price.per;
   const prices: readonly Price[] = billed
     ? [price, { unit: 'result', per: 1n, cost: money.parseUsd(billed.usd) }]
     : [{ ...price, cost }];

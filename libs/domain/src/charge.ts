@@ -35,6 +35,11 @@ export interface ChargeItem extends Seller {
   readonly absorbed?: string;
   /** What the creditor will invoice. */
   readonly cost: Amount;
+  /**
+   * The cost that the creditor reported with its response. It is only evidence: the ledger contains `cost`, and no charge
+   * depends on it.
+   */
+  readonly reportedCost?: Amount;
   readonly price: Amount;
 }
 
@@ -81,7 +86,10 @@ export interface PriceListLine extends Seller {
   readonly prices: readonly PriceJson[];
 }
 
-export type CallUsage = Pick<ChargeItem, 'usage' | 'estimated' | 'beside' | 'vendorId' | 'terms' | 'absorbed'>;
+export type CallUsage = Pick<
+  ChargeItem,
+  'usage' | 'estimated' | 'beside' | 'vendorId' | 'terms' | 'absorbed' | 'reportedCost'
+>;
 
 /** No provider is known to have longer ids. */
 const MAX_REQUEST_ID_LENGTH = 200;
@@ -98,7 +106,7 @@ export function toProviderRequestIdFields(vendorId: string | undefined): Pick<Ch
  */
 export function toChargeItem(
   { of, provider, creditor, prices }: Tariff,
-  { usage, estimated, beside, vendorId, terms, absorbed }: CallUsage,
+  { usage, estimated, beside, vendorId, terms, absorbed, reportedCost }: CallUsage,
 ): ChargeItem {
   const { cost, price } = calculateCostAndPrice(usage, prices, terms);
   return {
@@ -112,8 +120,35 @@ export function toChargeItem(
     estimated,
     ...(absorbed === undefined ? {} : { absorbed }),
     cost: money.toJsonAmount(cost),
+    ...(reportedCost === undefined ? {} : { reportedCost }),
     price: absorbed === undefined ? money.toJsonAmount(price) : '0',
   };
+}
+
+/** A reported cost may differ from the calculated one by this part of it. */
+const TOLERATED_PART = 100n;
+/** Maximum rounding of a reported cost: one millionth of a USD. */
+const MAX_ROUNDING = 1_000_000n;
+
+/**
+ * Whether the cost that a creditor reported differs by more than 1 % from the calculated one. A difference of one unit
+ * of its last digit is rounding, up to one millionth of a USD.
+ * @returns undefined if the creditor reported no cost
+ */
+export function hasDifferentCost({
+  cost,
+  reportedCost,
+}: Pick<ChargeItem, 'cost' | 'reportedCost'>): boolean | undefined {
+  if (reportedCost === undefined) return undefined;
+  const [calculated, reported] = [BigInt(cost), BigInt(reportedCost)];
+  const difference = reported > calculated ? reported - calculated : calculated - reported;
+  return difference * TOLERATED_PART > calculated && difference > getRounding(reported);
+}
+
+function getRounding(reported: bigint): bigint {
+  let lastDigit = 1n;
+  while (lastDigit < MAX_ROUNDING && reported % (lastDigit * 10n) === 0n) lastDigit *= 10n;
+  return lastDigit;
 }
 
 export function toCharge(items: readonly ChargeItem[], rest: Omit<Charge, 'items' | 'cost' | 'price'>): Charge {

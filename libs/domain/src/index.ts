@@ -27,6 +27,7 @@ export {
   type CallUsage,
   type Charge,
   type ChargeItem,
+  hasDifferentCost,
   type PriceListLine,
   type Seller,
   type Tariff,

@@ -191,6 +191,15 @@ const anyUsage = fc.record({
   request: fc.nat({ max: 5 }),
 });
 
+test('cache writes for an hour have their own price, which no upper bound includes: they are never requested', () => {
+  const toPrice = (unit: Unit, price: bigint): Price => ({ unit, per: 1n, cost: price, price });
+  const prices = [toPrice('input', 100n), toPrice('cacheWrite', 125n), toPrice('cacheWriteHour', 200n)];
+
+  expect(calculateCostAndPrice({ cacheWriteHour: 10 }, prices)).toEqual({ cost: 2_000n, price: 2_000n });
+  expect(calculateMaxPrice({ input: 10 }, prices)).toBe(1_250n);
+  expect(calculateMaxPrice({ cacheWriteHour: 10 }, prices)).toBe(2_000n);
+});
+
 describe('properties', () => {
   test('tokens and requests have the same cost and price as at the rates of version 1', () => {
     fc.assert(
@@ -230,15 +239,14 @@ describe('properties', () => {
     { requiredKeys: [] },
   );
   /** The fractions by which `within` divides upper bounds among units. */
-  const shares = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 5, maxLength: 5 });
+  const shares = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 4, maxLength: 4 });
   function within({ input, output, image }: Readonly<Record<'input' | 'output' | 'image', number>>, parts: number[]) {
-    const [all = 0, read = 0, write = 0, hour = 0, thought = 0] = parts;
+    const [all = 0, read = 0, write = 0, thought = 0] = parts;
     const used = Math.floor(input * all);
     const cacheRead = Math.floor(used * read);
     const cacheWrite = Math.floor((used - cacheRead) * write);
-    const cacheWriteHour = Math.floor((used - cacheRead - cacheWrite) * hour);
     const reasoning = Math.floor(output * thought);
-    const usage = { cacheRead, cacheWrite, cacheWriteHour, input: used - cacheRead - cacheWrite - cacheWriteHour };
+    const usage = { cacheRead, cacheWrite, input: used - cacheRead - cacheWrite };
     return { ...usage, reasoning, output: output - reasoning, image: Math.floor(image * all) };
   }
   const bounds = fc.record({ input: tokens, output: tokens, image: fc.nat({ max: 10 }) });

@@ -9,13 +9,13 @@ import type { Amount } from './value-types.ts';
 
 /**
  * The units of usage. A unit with `of` falls back to the price of that unit if none of its own applies, and an upper
- * bound of that unit covers it. To add a unit, add an entry here.
+ * bound of that unit covers it unless no request of the gateway leads to its usage. To add a unit, add an entry here.
  */
 const UNITS = {
   input: {},
   cacheRead: { of: 'input' },
   cacheWrite: { of: 'input' },
-  /** Cached for an hour instead of minutes. */
+  /** Cached for an hour instead of minutes. Never requested, so that no bound of the input includes its price. */
   cacheWriteHour: { of: 'cacheWrite' },
   /** Tokens of images in the input. */
   imageInput: { of: 'input' },
@@ -228,12 +228,11 @@ const ratesCache = new WeakMap<readonly Price[], Rates>();
 function getRates(prices: readonly Price[]): Rates {
   const cached = ratesCache.get(prices);
   if (cached) return cached;
+  const isListed = (unit: Unit) => unit !== 'cacheWriteHour' && prices.some((line) => line.unit === unit);
   const rates: Rates = {
     cost: mapUnits((unit) => toUnitRates(unit, 'cost', prices)),
     price: mapUnits((unit) => toUnitRates(unit, 'price', prices)),
-    billableUnits: mapUnits((unit) =>
-      UNIT_FAMILIES[unit].filter((candidate) => candidate === unit || prices.some((line) => line.unit === candidate)),
-    ),
+    billableUnits: mapUnits((unit) => UNIT_FAMILIES[unit].filter((it) => it === unit || isListed(it))),
     isConditional: prices.some(({ when }) => when !== undefined),
   };
   ratesCache.set(prices, rates);

@@ -19,6 +19,9 @@ import { SampleExchange } from './sample-exchange.ts';
 import { StoresModule } from './stores.module.ts';
 import { StreamsModule } from './streams.module.ts';
 
+/** Limits the size of the public health response. */
+const MAX_LISTED_COSTS = 20;
+
 /** The holds and charges of paid requests, and the health of the endpoints that serve them. */
 @Module({
   imports: [StoresModule, StreamsModule],
@@ -69,14 +72,27 @@ import { StreamsModule } from './streams.module.ts';
     },
     {
       provide: BillingEngine,
-      inject: [EndpointHealth, CallLimits, Foundation],
-      useFactory: (health: EndpointHealth, limits: CallLimits, { runtime }: Foundation) =>
-        new BillingEngine(health, limits, runtime.reportError),
+      inject: [EndpointHealth, CallLimits, Foundation, Readiness],
+      useFactory: createBillingEngine,
     },
   ],
   exports: [CallLimits, KeepAliveSettings, EndpointHealth, OutputLengthStats, PayerFactory, BillingEngine],
 })
 export class BillingModule {}
+
+function createBillingEngine(
+  health: EndpointHealth,
+  limits: CallLimits,
+  { runtime }: Foundation,
+  readiness: Readiness,
+): BillingEngine {
+  const billing = new BillingEngine(health, limits, runtime.reportError);
+  readiness.addOptional('costs', () => {
+    const different = billing.costMonitor.list();
+    return { ok: different.length === 0, different: different.slice(0, MAX_LISTED_COSTS) };
+  });
+  return billing;
+}
 
 /** Opens the measurements that gateways share. A gateway whose database does not share them has its own. */
 async function openSamples(role: ProcessRole, foundation: Foundation, pool: pg.Pool) {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { isPrivate, readCatalogue } from '#catalogue';
-import type { DomainEvent } from '#domain';
+import { type DomainEvent, hasDifferentCost } from '#domain';
 import { ENCAPSULATED_KEY_HEADER, RESPONSE_NONCE_HEADER, sealRequest } from '#ehbp';
 import { formatUsd, type PicoUsd } from '#kernel';
-import { type TestAccount, TestWorld } from '#testing';
+import { listCharges, type TestAccount, TestWorld } from '#testing';
 
 let world: TestWorld;
 let account: TestAccount;
@@ -54,6 +54,14 @@ test('records exactly the cost that the providers invoice for all of these reque
   const owed = costs.reduce((sum, cost) => sum + cost, 0n);
   const bill = await world.bill.fetchTotal();
   expect(bill).toEqual({ total_usd: formatUsd(owed as PicoUsd), lines: 2 * (offers.length + secrets.length) });
+});
+
+test('records costs that agree with those that providers report', async () => {
+  const items = listCharges(await world.listEvents()).flatMap((charge) => charge.items);
+  const reported = items.filter(({ reportedCost }) => reportedCost !== undefined);
+  const reporting = new Set(reported.map(({ creditor }) => creditor));
+  expect([...reporting].sort()).toEqual(['deepinfra', 'openrouter']);
+  expect(reported.filter(hasDifferentCost)).toEqual([]);
 });
 
 test('falls back from a failing endpoint to a more expensive one if that is allowed', async () => {

@@ -106,7 +106,7 @@ describe('fields that an endpoint supports', () => {
   ])('are forwarded unchanged to %s', async (_, model, known) => {
     const sent = await heardOf(chat({ model, ...FIELDS }));
     const limit = 'max_tokens' in sent ? 'max_tokens' : 'max_completion_tokens';
-    const ours = ['reasoning', 'provider'].filter((field) => field in sent);
+    const ours = ['reasoning', 'provider', 'service_tier'].filter((field) => field in sent);
     expect(everything(sent)).toEqual([...HEAD, limit, ...known, ...ours].sort());
     for (const field of known) expect([field, sent[field]]).toEqual([field, FIELDS[field]]);
     expect(sent.reasoning ?? { effort: 'low' }).toEqual({ effort: 'low' });

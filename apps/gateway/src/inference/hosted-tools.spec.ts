@@ -179,9 +179,10 @@ test('does not forward fields that would change the bill', async () => {
     const [received] = tap.takeReceived();
     const sent = JSON.stringify(received?.body);
     for (const name of Object.keys(body))
-      if (name !== 'store' && name !== 'provider')
+      if (!['store', 'provider', 'service_tier'].includes(name))
         expect([name, sent]).toEqual([name, expect.not.stringContaining(`"${name}"`)]);
     expect(received?.body.store ?? false).toBe(false);
+    expect(received?.body.service_tier).not.toBe('priority');
   }
 });
 

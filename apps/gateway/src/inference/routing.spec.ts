@@ -59,8 +59,8 @@ async function lastCharge() {
   return settled.at(-1)?.data.charge;
 }
 
-/** The prices of Gemini 2.5 Pro in USD per million tokens. */
-const OF_PRO = { prompt: 1.31875, completion: 10.55 };
+/** The costs of Gemini 2.5 Pro in USD per million tokens, per request and per image. */
+const OF_PRO = { prompt: 1.25, completion: 10, request: 0, image: 0.00625 };
 /** Allows endpoints that are more expensive than the listed price. */
 const ANY = { provider: { allow_fallbacks: true } };
 
@@ -176,8 +176,9 @@ describe('a request', () => {
     [
       'google/gemini-2.5-flash',
       { order: ['x'], max_price: { prompt: 9 } },
-      { ignore: ['google-ai-studio'], max_price: { prompt: 0.3165, completion: 2.6375 } },
+      { ignore: ['google-ai-studio'], max_price: { prompt: 0.3, completion: 2.5, request: 0, image: 0.0015 } },
     ],
+    ['perplexity/sonar', {}, { max_price: { prompt: 1, completion: 1, request: 0.005, image: 0.005 } }],
   ])(
     'for %s with %j is forwarded to the router with a maximum price, and preferences that model rules may replace',
     async (name, provider, expected) => {

@@ -33,7 +33,7 @@ const FEE = {
     usage: { search: 1, request: 1 },
     estimated: false,
   },
-  ...{ vendorId: expect.any(String), price: '20000000000', cost: '5000000000' },
+  ...{ vendorId: expect.any(String), price: '20000000000', cost: '7000000000', reportedCost: '7000000000' },
 };
 
 const MODELS = [

@@ -34,7 +34,7 @@ const SEARCHED = {
     usage: { search: 1, request: 1 },
     estimated: false,
   },
-  ...{ vendorId: expect.any(String), price: '20000000000', cost: '5000000000' },
+  ...{ vendorId: expect.any(String), price: '20000000000', cost: '7000000000', reportedCost: '7000000000' },
 };
 
 let world: TestWorld;
@@ -194,8 +194,8 @@ describe('the charge for a search', () => {
     expect((await ask(web(), 'fault=500 at=openai')).status).toBe(502);
     expect(await world.fetchBalance(account)).toBe(balance);
     const [absorbed] = await charges();
-    expect(absorbed).toMatchObject({ cost: '5000000000', items: [SEARCHED] });
-    expect((await world.bill.fetchTotal()).total_usd).toBe('0.005');
+    expect(absorbed).toMatchObject({ cost: '7000000000', items: [SEARCHED] });
+    expect((await world.bill.fetchTotal()).total_usd).toBe('0.007');
   });
 
   test('is made once per idempotency key if the provider rejects the request after the search', async () => {
@@ -203,7 +203,7 @@ describe('the charge for a search', () => {
     for (const _ of ['asked', 'asked again'])
       expect((await asked(world.api, 'fault=400 at=openai', { headers })).status).toBe(400);
     expect(await world.fetchBalance(account)).toBe('0.98');
-    expect((await world.bill.fetchTotal()).total_usd).toBe('0.005');
+    expect((await world.bill.fetchTotal()).total_usd).toBe('0.007');
     expect(await charges()).toMatchObject([{ items: [SEARCHED], errorCode: 'invalid_request' }]);
     const history = await world.get('/queries/history', account);
     expect(history.body.data[0]).toMatchObject({ error_code: 'invalid_request', price_in_usd: 0.02 });
@@ -222,7 +222,7 @@ describe('the charge for a search', () => {
   });
 
   test('is absorbed up to a limit per account and hour for all gateways together; then requests are rejected', async () => {
-    const limit = { absorbedPerHour: parseUsd('0.005') };
+    const limit = { absorbedPerHour: parseUsd('0.007') };
     const apis = await Promise.all([world.addGateway(limit), world.addGateway(limit)]);
     const failing = async (api: string) => {
       const answers = await Promise.all(['one', 'another'].map(() => asked(api, 'fault=500 at=openai')));
@@ -237,7 +237,7 @@ describe('the charge for a search', () => {
       [429, true],
       [429, true],
     ]);
-    expect((await world.bill.fetchTotal()).total_usd).toBe('0.01');
+    expect((await world.bill.fetchTotal()).total_usd).toBe('0.014');
   });
 });
 

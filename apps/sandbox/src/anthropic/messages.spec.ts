@@ -61,10 +61,12 @@ describe('a message', () => {
       usage: {
         input_tokens: 15, // 3 for the request, 4 for the turn, 8 of text
         cache_creation_input_tokens: 0,
+        cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
         cache_read_input_tokens: 0,
         output_tokens: 4,
         output_tokens_details: { thinking_tokens: 0 },
         service_tier: 'standard',
+        inference_geo: 'global',
       },
     });
     // 15 × 3 USD and 4 × 15 USD per million tokens
@@ -76,6 +78,21 @@ describe('a message', () => {
     const { usage } = (await (await ask('[[sandbox fault=cached]]')).json()) as { usage: object };
     expect(usage).toMatchObject({ input_tokens: 8, cache_read_input_tokens: 7, output_tokens: 16 });
     expect(await bill()).toMatchObject([{ tokens: { input: 8, cached_input: 7, output: 16 } }]);
+  });
+
+  test('reports a bill as the directive says, and cache writes for an hour cost twice the input', async () => {
+    const directive = '[[sandbox hour_cache_writes=100000 tokens=4 service_tier=priority inference_geo=us speed=fast]]';
+    const { usage } = (await (await ask(directive)).json()) as { usage: object };
+    expect(usage).toMatchObject({
+      cache_creation_input_tokens: 100_000,
+      cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 100_000 },
+      service_tier: 'priority',
+      inference_geo: 'us',
+      speed: 'fast',
+    });
+    const [line] = (await bill()) as readonly { tokens: { input: number }; usd: string }[];
+    // 100,000 × 6 USD, 4 × 15 USD and the rest × 3 USD per million tokens
+    expect(line?.usd).toBe(String((600_000 + 60 + 3 * (line?.tokens.input ?? 0)) / 1e6));
   });
 
   test('is truncated at max_tokens with that stop reason', async () => {

@@ -86,17 +86,22 @@ function createStop(finish: SandboxModelOutput['finish'], fault: Fault | undefin
 }
 
 /** Anthropic's `input_tokens` exclude cached tokens. */
-function toUsage({ input, cached, reasoning, visible, searches }: SandboxModelOutput, fault: Fault | undefined) {
+function toUsage(output: SandboxModelOutput, fault: Fault | undefined) {
+  const { input, cached, hourCacheWrites, reasoning, visible, searches, reportedBill } = output;
   const zero = fault === 'zero';
+  const hourWrites = zero ? 0 : hourCacheWrites;
   const searchCount = zero ? 0 : searches.filter(({ failed }) => !failed).length;
   return {
     input_tokens: zero ? 0 : input - cached,
-    cache_creation_input_tokens: 0,
+    cache_creation_input_tokens: hourWrites,
+    cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: hourWrites },
     cache_read_input_tokens: zero ? 0 : cached,
     output_tokens: zero ? 0 : reasoning + visible,
     output_tokens_details: { thinking_tokens: zero ? 0 : reasoning },
     ...(searches.length > 0 ? { server_tool_use: { web_search_requests: searchCount, web_fetch_requests: 0 } } : {}),
-    service_tier: 'standard',
+    service_tier: reportedBill.serviceTier ?? 'standard',
+    inference_geo: reportedBill.inferenceGeo ?? 'global',
+    ...(reportedBill.speed === undefined ? {} : { speed: reportedBill.speed }),
   };
 }
 

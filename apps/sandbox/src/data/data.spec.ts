@@ -13,6 +13,7 @@ interface Entry {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly baseUsd: string;
+  readonly costUsd?: string;
   readonly billed?: { readonly usd: string; readonly count: string };
   readonly charged: { readonly empty: boolean; readonly notFound: boolean };
   readonly results?: string;
@@ -78,7 +79,7 @@ const at = (value: unknown, dotted: string): unknown =>
 const usdOf = (entry: Entry, answer: unknown) =>
   entry.billed
     ? Number(entry.billed.usd) * (at(answer, entry.billed.count) as readonly unknown[]).length
-    : Number(entry.baseUsd);
+    : Number(entry.costUsd ?? entry.baseUsd);
 
 describe('every lookup of the catalogue', () => {
   test('responds to its example at the price of the catalogue, and again with the same result', async () => {

@@ -2,12 +2,14 @@
  * A searchable web in Exa's format (https://docs.exa.ai/reference). Pages are generated from the request; the same
  * request returns the same pages.
  */
-import { type JsonObject } from '#kernel';
+import { formatUsd, type JsonObject, parseUsd, toPicoUsd } from '#kernel';
 import { HttpError } from '../router.ts';
 import { generatePerson, generateProse, generateTime, type Seed } from './generated-data.ts';
 import { type DataVendor, type DataVendorRequest, findNumber, findText, generateResults } from './vendor.ts';
 
 const DEFAULT_RESULTS = 10;
+/** Results that the price of a search includes. */
+const INCLUDED_RESULTS = 10;
 const MAX_RESULTS = 100;
 const PROSE_WORD_COUNT = 40;
 
@@ -22,11 +24,12 @@ export const exa: DataVendor = {
   requiresNamedDirective: true,
   lookups: {
     'POST /search': {
-      usd: (request) => calculateSearchUsd(request.fields),
+      usd: (request) => calculateSearchUsd(countPages(request)),
       billsEmptyResults: true,
       execute: (request) => {
         assertHasText(request, 'query');
-        return createResult(request, { resolvedSearchType: 'neural' }, generatePages(request));
+        const pages = generatePages(request);
+        return createResult(request, { resolvedSearchType: 'neural' }, pages, calculateSearchUsd(pages.length));
       },
     },
     'POST /findSimilar': {
@@ -34,11 +37,11 @@ export const exa: DataVendor = {
       billsEmptyResults: true,
       execute: (request) => {
         assertHasText(request, 'url');
-        return createResult(request, {}, generatePages(request));
+        return createResult(request, {}, generatePages(request), '0.01');
       },
     },
     'POST /contents': {
-      usd: '0.002',
+      usd: '0.001',
       execute: (request) => {
         const { urls } = request.fields;
         if (!Array.isArray(urls) || urls.length === 0) throw exa.createError(400, 'urls must not be empty');
@@ -47,38 +50,48 @@ export const exa: DataVendor = {
           createPage(seed, i, String(urls[i] ?? ''), request.fields),
         );
         const statuses = pages.map(({ id }) => ({ id, status: 'success', source: 'cached' }));
-        return createResult(request, { statuses }, pages);
+        return createResult(
+          request,
+          { statuses },
+          pages,
+          formatUsd(toPicoUsd(parseUsd('0.001') * BigInt(pages.length))),
+        );
       },
     },
     'POST /answer': {
-      usd: '0.01',
+      usd: '0.005',
       billsEmptyResults: true,
       execute: (request) => {
         assertHasText(request, 'query');
         const citations = generatePages(request, 3);
         const answer = citations.length === 0 ? '' : generateProse(request.seed, PROSE_WORD_COUNT);
-        return { body: { requestId: request.seed.formatHex(32), answer, citations }, results: citations.length };
+        const costDollars = { total: 0.005 };
+        const body = { requestId: request.seed.formatHex(32), answer, citations, costDollars };
+        return { body, results: citations.length };
       },
     },
   },
 };
 
-/** A search costs less if the length of the returned texts is limited. */
-function calculateSearchUsd({ contents }: JsonObject): string {
-  const { text } = (contents ?? {}) as { readonly text?: { readonly maxCharacters?: unknown } };
-  return text?.maxCharacters === undefined ? '0.01' : '0.005';
+/** A search includes ten results with their texts: https://exa.ai/docs/reference/pricing */
+function calculateSearchUsd(results: number): string {
+  const extraResults = Math.max(0, results - INCLUDED_RESULTS);
+  return formatUsd(toPicoUsd(parseUsd('0.007') + BigInt(extraResults) * parseUsd('0.001')));
 }
 
 function assertHasText({ fields }: DataVendorRequest, name: string): void {
   if (!findText(fields, name)) throw exa.createError(400, `${name} must be a text`);
 }
 
+function countPages({ fields, count }: DataVendorRequest, defaultCount = DEFAULT_RESULTS): number {
+  return count(Math.min(findNumber(fields, 'numResults') ?? defaultCount, MAX_RESULTS));
+}
+
 function generatePages(request: DataVendorRequest, defaultCount = DEFAULT_RESULTS) {
   const { fields } = request;
-  const requestedCount = Math.min(findNumber(fields, 'numResults') ?? defaultCount, MAX_RESULTS);
   const [domain] = (fields.includeDomains ?? []) as readonly string[];
   const at = (seed: Seed, i: number) => `https://${domain ?? `site${i + 1}.example`}/${seed.formatHex(8)}/${i + 1}`;
-  return generateResults(request, request.count(requestedCount), (seed, i) =>
+  return generateResults(request, countPages(request, defaultCount), (seed, i) =>
     createPage(seed, i, at(seed, i), fields.contents as JsonObject),
   );
 }
@@ -96,7 +109,7 @@ function createPage(seed: Seed, i: number, url: string, contents: JsonObject | u
   };
 }
 
-function createResult({ seed, fields }: DataVendorRequest, extra: object, results: readonly object[]) {
-  const costDollars = { total: Number(calculateSearchUsd(fields)) };
+function createResult({ seed }: DataVendorRequest, extra: object, results: readonly object[], usd: string) {
+  const costDollars = { total: Number(usd) };
   return { body: { requestId: seed.formatHex(32), ...extra, results, costDollars }, results: results.length };
 }

@@ -22,6 +22,9 @@ export interface SandboxChatRequest extends ProtocolRequest<OpenAiModel> {
   /** The field of the response that contains the model's reasoning; undefined if the response has no such field. */
   readonly reasoningField: OpenAiProvider['reasoningField'];
   readonly responseFields: OpenAiProvider['responseFields'];
+  readonly costField: OpenAiProvider['costField'];
+  /** The tier of the listed prices, by which the request is served. */
+  readonly serviceTier: string;
   /** Number of alternatives that are listed for each token; undefined without log probabilities. */
   readonly logprobs: number | undefined;
 }
@@ -65,6 +68,8 @@ export function readChatRequest(text: string, provider: OpenAiProvider): Sandbox
     reasoningField:
       (body.reasoning as SandboxContentPart | null | undefined)?.exclude === true ? undefined : provider.reasoningField,
     responseFields: provider.responseFields,
+    costField: provider.costField,
+    serviceTier: provider.serviceTiers[0],
     obfuscate: options?.include_obfuscation !== false,
     logprobs: body.logprobs === true ? Number(body.top_logprobs ?? 0) : undefined,
     n: (body.n as number | null | undefined) ?? 1,

@@ -11,7 +11,7 @@ import { toUsage } from './usage.ts';
 
 export function createCompletion(
   output: SandboxModelOutput<OpenAiModel>,
-  { reasoningField, responseFields, logprobs: top }: SandboxChatRequest,
+  { reasoningField, responseFields, costField, serviceTier, logprobs: top }: SandboxChatRequest,
   fault: Fault | undefined,
 ) {
   const { created, model, n } = output;
@@ -30,8 +30,8 @@ export function createCompletion(
     created,
     model: model.snapshot,
     choices: Array.from({ length: n }, (_, index) => createChoice(index)),
-    ...(fault === 'no_usage' ? {} : { usage: toUsage(output, fault) }),
-    service_tier: 'default',
+    ...(fault === 'no_usage' ? {} : { usage: toUsage(output, fault, costField) }),
+    service_tier: output.reportedBill.serviceTier ?? serviceTier,
     system_fingerprint: model.fingerprint,
     ...(responseFields === 'x_groq' ? { x_groq: createGroqFields(output) } : {}),
   };

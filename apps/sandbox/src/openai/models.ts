@@ -22,12 +22,18 @@ export interface OpenAiProvider {
    * Undefined for none.
    */
   readonly responseFields: 'provider' | 'x_groq' | undefined;
+  /** The field of the usage that contains the cost of the request in USD; undefined if the provider reports none. */
+  readonly costField: 'cost' | 'estimated_cost' | undefined;
+  /** Values of `service_tier`. The first one is the tier of the listed prices. */
+  readonly serviceTiers: readonly [string, ...string[]];
 }
 
 const OPEN_WEIGHT_PARAMETERS = ['top_k', 'min_p', 'repetition_penalty'];
 /** The current name of the output limit. Some providers with OpenAI's API document only the old name. */
 const NEWER_PARAMETERS = ['max_completion_tokens'];
 const OPENROUTER_PARAMETERS = [...OPEN_WEIGHT_PARAMETERS, 'provider', 'plugins', 'reasoning', 'usage', 'models'];
+
+const OPENAI_TIERS = ['default', 'auto', 'flex', 'scale', 'priority', 'fast'] as const;
 
 export const OPENAI_PROVIDER = createProvider('openai', OPENAI);
 
@@ -38,16 +44,20 @@ export const PROVIDERS: readonly OpenAiProvider[] = [
     unsupportedParameters: NEWER_PARAMETERS,
     reasoningField: 'reasoning',
     responseFields: 'provider',
+    costField: 'cost',
   }),
   createProvider('groq', GROQ, {
     extraParameters: OPEN_WEIGHT_PARAMETERS,
     reasoningField: 'reasoning',
     responseFields: 'x_groq',
+    serviceTiers: ['on_demand', 'auto', 'flex', 'performance'],
   }),
   createProvider('deepinfra', DEEPINFRA, {
     extraParameters: OPEN_WEIGHT_PARAMETERS,
     unsupportedParameters: NEWER_PARAMETERS,
     reasoningField: 'reasoning_content',
+    costField: 'estimated_cost',
+    serviceTiers: ['default', 'priority'],
   }),
 ];
 
@@ -65,12 +75,21 @@ interface ProviderOptions {
   readonly unsupportedParameters?: readonly string[];
   readonly reasoningField?: OpenAiProvider['reasoningField'];
   readonly responseFields?: OpenAiProvider['responseFields'];
+  readonly costField?: OpenAiProvider['costField'];
+  readonly serviceTiers?: OpenAiProvider['serviceTiers'];
 }
 
 function createProvider(
   name: string,
   offers: Offers,
-  { extraParameters = [], unsupportedParameters = [], reasoningField, responseFields }: ProviderOptions = {},
+  {
+    extraParameters = [],
+    unsupportedParameters = [],
+    reasoningField,
+    responseFields,
+    costField,
+    serviceTiers = OPENAI_TIERS,
+  }: ProviderOptions = {},
 ): OpenAiProvider {
   return {
     name,
@@ -79,6 +98,8 @@ function createProvider(
     unsupportedParameters: new Set(unsupportedParameters),
     reasoningField,
     responseFields,
+    costField,
+    serviceTiers,
   };
 }
 

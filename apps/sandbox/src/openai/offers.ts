@@ -99,9 +99,9 @@ export const OPENROUTER: Offers = {
   ...defineModel('google/gemini-2.5-pro', [1048576, 65536], ['1.25', '0.125', '10'], REASONING),
   ...defineModel('google/gemini-2.5-flash', [1048576, 65536], ['0.3', '0.03', '2.5']),
   ...defineModel('google/gemini-2.5-flash-lite', [1048576, 65536], ['0.1', '0.01', '0.4']),
-  ...defineModel('deepseek/deepseek-chat-v3.1', [131072, 32768], ['0.27', '0.07', '1.1'], TEXT),
-  ...defineModel('deepseek/deepseek-r1-0528', [131072, 32768], ['0.55', '0.14', '2.19'], { ...TEXT, ...REASONING }),
-  ...defineModel('mistralai/mistral-large-2512', [262144, 32768], ['0.5', '0.5', '1.5']),
+  ...defineModel('deepseek/deepseek-chat-v3.1', [131072, 32768], ['0.21', '0.07', '0.79'], TEXT),
+  ...defineModel('deepseek/deepseek-r1-0528', [131072, 32768], ['0.5', '0.14', '2.15'], { ...TEXT, ...REASONING }),
+  ...defineModel('mistralai/mistral-large-2512', [262144, 32768], ['0.5', '0.05', '1.5']),
   ...defineModel('perplexity/sonar', [127072, 8192], ['1', '1', '1'], { request: '0.005' }),
   ...defineModel('openai/gpt-oss-20b:free', [131072, 32768], FREE, GPT_OSS),
   ...defineModel('z-ai/glm-4.5-air:free', [131072, 32768], FREE, TEXT),
@@ -110,17 +110,17 @@ export const OPENROUTER: Offers = {
 };
 
 export const GROQ: Offers = {
-  ...defineModel('openai/gpt-oss-120b', [131072, 32768], ['0.15', '0.15', '0.6'], GPT_OSS),
-  ...defineModel('openai/gpt-oss-20b', [131072, 32768], ['0.075', '0.075', '0.3'], GPT_OSS),
-  ...defineModel('moonshotai/kimi-k2-instruct-0905', [131072, 16384], ['1', '1', '3'], TEXT),
+  ...defineModel('openai/gpt-oss-120b', [131072, 32768], ['0.15', '0.075', '0.6'], GPT_OSS),
+  ...defineModel('openai/gpt-oss-20b', [131072, 32768], ['0.075', '0.0375', '0.3'], GPT_OSS),
+  ...defineModel('moonshotai/kimi-k2-instruct-0905', [131072, 16384], ['1', '0.5', '3'], TEXT),
 };
 
 export const DEEPINFRA: Offers = {
   ...defineModel('meta-llama/Llama-3.3-70B-Instruct', [131072, 32768], ['0.23', '0.23', '0.4'], TEXT),
   ...defineModel('meta-llama/Meta-Llama-3.1-8B-Instruct', [131072, 16384], ['0.02', '0.02', '0.03'], TEXT),
   ...defineModel('meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8', [1048576, 8192], ['0.15', '0.15', '0.6']),
-  ...defineModel('meta-llama/Llama-4-Scout-17B-16E-Instruct', [131072, 8192], ['0.08', '0.08', '0.3']),
-  ...defineModel('openai/gpt-oss-120b', [131072, 32768], ['0.09', '0.09', '0.45'], GPT_OSS),
+  ...defineModel('meta-llama/Llama-4-Scout-17B-16E-Instruct', [131072, 8192], ['0.1', '0.1', '0.3']),
+  ...defineModel('openai/gpt-oss-120b', [131072, 32768], ['0.039', '0.039', '0.17'], GPT_OSS),
   ...defineModel('openai/gpt-oss-20b', [131072, 32768], ['0.04', '0.04', '0.16'], GPT_OSS),
   ...defineModel('moonshotai/Kimi-K2-Instruct-0905', [131072, 16384], ['0.5', '0.5', '2'], TEXT),
   ...defineModel('Qwen/Qwen3-32B', [40960, 16384], ['0.1', '0.1', '0.3'], TEXT),

@@ -40,7 +40,6 @@ const CHECKS: ReadonlyMap<string, ParameterCheck> = new Map<string, ParameterChe
   ['safety_identifier', assertText],
   ['metadata', assertObject],
   ['store', assertBoolean],
-  ['service_tier', createChoiceCheck('auto', 'default', 'flex', 'scale', 'priority', 'fast')],
   ['prompt_cache_key', assertText],
   ['prompt_cache_options', assertObject],
   ['prompt_cache_retention', createChoiceCheck('in_memory', '24h')],
@@ -49,13 +48,17 @@ const CHECKS: ReadonlyMap<string, ParameterCheck> = new Map<string, ParameterChe
 const SAMPLING = ['stop', 'logprobs', 'top_logprobs', 'logit_bias', 'frequency_penalty', 'presence_penalty'];
 
 /** @throws HttpError 400 for an unknown or invalid parameter */
-export function assertParameters(body: SandboxBody, { extraParameters, unsupportedParameters }: OpenAiProvider): void {
+export function assertParameters(
+  body: SandboxBody,
+  { extraParameters, unsupportedParameters, serviceTiers }: OpenAiProvider,
+): void {
+  const checkTier = createChoiceCheck(...serviceTiers);
   for (const name in body) {
     if (extraParameters.has(name)) {
       if (name === 'reasoning') assertReasoning(body[name]);
       continue;
     }
-    const check = CHECKS.get(name);
+    const check = name === 'service_tier' ? checkTier : CHECKS.get(name);
     if (!check || unsupportedParameters.has(name)) throw unknownArgumentError(name);
     const value = body[name];
     if (value !== null) check(value, name);

@@ -19,7 +19,7 @@ const GROQ_ERROR = 'over_capacity';
 
 export function toEvents(
   output: SandboxModelOutput<OpenAiModel>,
-  { includeUsage, obfuscate, reasoningField, responseFields, logprobs }: SandboxChatRequest,
+  { includeUsage, obfuscate, reasoningField, responseFields, costField, serviceTier, logprobs }: SandboxChatRequest,
   fault: Fault | undefined,
 ): StreamParts {
   const { created, model, n, chunks, tool } = output;
@@ -27,7 +27,7 @@ export function toEvents(
   const head =
     `data: {"id":"${getCompletionId(output)}",${responseFields === 'provider' ? `"provider":"${ROUTED_PROVIDER}",` : ''}` +
     `"object":"chat.completion.chunk","created":${created},` +
-    `"model":"${model.snapshot}","service_tier":"default",` +
+    `"model":"${model.snapshot}","service_tier":${JSON.stringify(output.reportedBill.serviceTier ?? serviceTier)},` +
     `"system_fingerprint":${JSON.stringify(model.fingerprint)},"choices":[`;
   const formatChunk = (choices: string, padding = 0, usage = 'null', fields = '') =>
     head +
@@ -83,7 +83,7 @@ export function toEvents(
           formatEnd(index, getFinishReason(output), fault === 'no_usage' ? {} : { usage: toUsage(output, fault) }),
         )
         .join('') +
-      (withUsage ? formatChunk('', 0, JSON.stringify(toUsage(output, fault))) : '') +
+      (withUsage ? formatChunk('', 0, JSON.stringify(toUsage(output, fault, costField))) : '') +
       DONE,
     malformed: `${opening.slice(0, opening.indexOf('"choices"'))}\n\n`,
     error:

@@ -1,11 +1,19 @@
+import { formatUsd } from '#kernel';
+import { calculateCost } from '../bill.ts';
+import { countBilledTokens } from '../provider/charge.ts';
 import type { Fault } from '../provider/directive.ts';
 import type { SandboxModelOutput } from '../provider/model-output.ts';
+import type { OpenAiProvider } from './models.ts';
 
-/** Returns the usage as OpenAI reports it: prompt tokens include cached tokens, completion tokens include reasoning. */
-export function toUsage({ n, input, cached, reasoning, visible }: SandboxModelOutput, fault: Fault | undefined) {
-  return fault === 'zero'
-    ? toUsageJson(0, 0, 0, 0)
-    : toUsageJson(input, n * (reasoning + visible), cached, n * reasoning);
+/**
+ * Returns the usage as OpenAI reports it: prompt tokens include cached tokens, completion tokens include reasoning.
+ * @param costField the field with the cost of the request, if the provider reports it
+ */
+export function toUsage(output: SandboxModelOutput, fault: Fault | undefined, costField?: OpenAiProvider['costField']) {
+  const { n, input, cached, reasoning, visible } = output;
+  const tokens =
+    fault === 'zero' ? toUsageJson(0, 0, 0, 0) : toUsageJson(input, n * (reasoning + visible), cached, n * reasoning);
+  return { ...tokens, ...toCostFields(output, fault, costField) };
 }
 
 function toUsageJson(prompt: number, completion: number, cached: number, reasoning: number) {
@@ -20,5 +28,28 @@ function toUsageJson(prompt: number, completion: number, cached: number, reasoni
       accepted_prediction_tokens: 0,
       rejected_prediction_tokens: 0,
     },
+  };
+}
+
+function toCostFields(
+  output: SandboxModelOutput,
+  fault: Fault | undefined,
+  costField: OpenAiProvider['costField'],
+): Readonly<Record<string, unknown>> {
+  if (costField === undefined) return {};
+  const { model, n, visible, reportedBill } = output;
+  const cost = calculateCost(model.price, countBilledTokens(output, n * visible, fault));
+  return toCostReport(costField, reportedBill.cost ?? formatUsd(cost));
+}
+
+/** Returns the cost as the provider reports it: https://openrouter.ai/docs/use-cases/usage-accounting */
+export function toCostReport(
+  costField: NonNullable<OpenAiProvider['costField']>,
+  usd: string,
+): Readonly<Record<string, unknown>> {
+  const isRouter = costField === 'cost';
+  return {
+    [costField]: Number(usd),
+    ...(isRouter ? { cost_details: { upstream_inference_cost: null }, is_byok: false } : {}),
   };
 }

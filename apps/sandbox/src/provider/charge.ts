@@ -1,5 +1,6 @@
 import { parseUsd } from '#kernel';
-import { type LineOrigin, NO_TOKENS, type SandboxBill } from '../bill.ts';
+import { type BilledTokens, type LineOrigin, NO_TOKENS, type SandboxBill } from '../bill.ts';
+import type { Fault } from './directive.ts';
 import type { SandboxModelOutput } from './model-output.ts';
 
 /** Anthropic and OpenAI charge the same for a web search: 10 USD per 1,000. */
@@ -10,6 +11,21 @@ const SEARCH_PRICE = { input: 0n, cachedInput: 0n, output: 0n, request: parseUsd
  * searches only in the output.
  */
 const PROVIDERS_REPORTING_SEARCHES = new Set(['anthropic']);
+
+/** @param visible the visible tokens that are billed, of all choices together */
+export function countBilledTokens(
+  { n, input, cached, hourCacheWrites, reasoning }: SandboxModelOutput,
+  visible: number,
+  fault: Fault | undefined,
+): BilledTokens {
+  if (fault === 'zero') return NO_TOKENS;
+  return {
+    input: input - cached,
+    cached_input: cached,
+    output: n * reasoning + visible,
+    ...(hourCacheWrites > 0 ? { hour_cache_writes: hourCacheWrites } : {}),
+  };
+}
 
 interface DeliveredOutput {
   /** The response id of the provider. */
@@ -26,9 +42,8 @@ export function chargeOutput(
   provider: string,
   { id, output, visible, origin }: DeliveredOutput,
 ): void {
-  const { model, n, input, cached, reasoning, searches } = output;
-  const tokens = { input: input - cached, cached_input: cached, output: n * reasoning + visible };
-  bill.charge(id, model, origin.fault === 'zero' ? NO_TOKENS : tokens, origin);
+  const { model, searches } = output;
+  bill.charge(id, model, countBilledTokens(output, visible, origin.fault), origin);
   if (origin.fault === 'zero' && PROVIDERS_REPORTING_SEARCHES.has(provider)) return;
   for (const { failed } of searches)
     if (!failed) bill.charge(id, { id: `${provider}/web_search`, price: SEARCH_PRICE }, NO_TOKENS, origin);

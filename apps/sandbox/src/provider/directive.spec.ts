@@ -16,6 +16,8 @@ describe('a directive', () => {
       chunkDelay: 5,
       tokens: 64,
       reasoning: 10,
+      hourCacheWrites: 0,
+      reportedBill: { cost: undefined, serviceTier: undefined, inferenceGeo: undefined, speed: undefined },
       chunks: 16,
       text: undefined,
       tool: undefined,

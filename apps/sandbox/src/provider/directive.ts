@@ -69,6 +69,15 @@ export const FAULTS = [
 
 export type Fault = (typeof FAULTS)[number];
 
+/** What a provider reports about its bill instead of what is true. */
+export interface ReportedBillDirective {
+  /** USD, as the provider writes it. */
+  readonly cost: string | undefined;
+  readonly serviceTier: string | undefined;
+  readonly inferenceGeo: string | undefined;
+  readonly speed: string | undefined;
+}
+
 export interface Directive {
   /** Milliseconds before the first byte, or until a job is complete. */
   readonly latency: number;
@@ -77,6 +86,9 @@ export interface Directive {
   /** Completion tokens, reasoning included; undefined for the default. */
   readonly tokens: number | undefined;
   readonly reasoning: number;
+  /** Input tokens that the provider writes to its cache for an hour, in addition to the others. */
+  readonly hourCacheWrites: number;
+  readonly reportedBill: ReportedBillDirective;
   /** Maximum number of content chunks of a stream. */
   readonly chunks: number | undefined;
   /** The text of a completion or transcript, or the content of a data provider's file. */
@@ -142,6 +154,11 @@ const OPTION_NAMES: ReadonlySet<string> = new Set([
   'at',
   'results',
   'bytes',
+  'hour_cache_writes',
+  'cost',
+  'service_tier',
+  'inference_geo',
+  'speed',
 ]);
 
 const DEFAULT_DIRECTIVE: Directive = {
@@ -149,6 +166,8 @@ const DEFAULT_DIRECTIVE: Directive = {
   chunkDelay: 0,
   tokens: undefined,
   reasoning: 0,
+  hourCacheWrites: 0,
+  reportedBill: { cost: undefined, serviceTier: undefined, inferenceGeo: undefined, speed: undefined },
   chunks: undefined,
   text: undefined,
   tool: undefined,
@@ -177,6 +196,13 @@ export function parseDirective(message: string): Directive {
     chunkDelay: parseInteger(options, 'chunk_delay', 0, MAX_CHUNK_DELAY_MS) ?? 0,
     tokens: parseInteger(options, 'tokens', 0, MAX_TOKENS),
     reasoning,
+    hourCacheWrites: parseInteger(options, 'hour_cache_writes', 0, MAX_TOKENS) ?? 0,
+    reportedBill: {
+      cost: options.cost,
+      serviceTier: options.service_tier,
+      inferenceGeo: options.inference_geo,
+      speed: options.speed,
+    },
     chunks: parseInteger(options, 'chunks', 1, MAX_TOKENS),
     text: options.text,
     // `tools` implies a tool.

@@ -3,7 +3,7 @@
  * counts.
  */
 import { randomBytes } from 'node:crypto';
-import { countVisibleTokens, type Directive, type Fault } from './directive.ts';
+import { countVisibleTokens, type Directive, type Fault, type ReportedBillDirective } from './directive.ts';
 import type { SandboxModel } from './model.ts';
 import { createPicker, createSample } from './schemas.ts';
 import { findTokenStarts, generateProse } from './tokens.ts';
@@ -61,6 +61,9 @@ export interface SandboxModelOutput<M extends SandboxModel = SandboxModel> {
   readonly finish: 'end' | 'length' | 'tool';
   readonly input: number;
   readonly cached: number;
+  /** Tokens written to the cache for an hour. `input` does not include them. */
+  readonly hourCacheWrites: number;
+  readonly reportedBill: ReportedBillDirective;
   /** Content chunks of a stream, for one choice or one call. */
   readonly chunks: readonly TextChunk[];
 }
@@ -129,6 +132,8 @@ export function composeOutput<M extends SandboxModel>(
     finish: !isWithinLimit ? 'length' : tool ? 'tool' : 'end',
     input: request.promptTokens + TOKENS_PER_SEARCH * searches.length,
     cached: fault === 'cached' ? Math.floor(request.promptTokens / 2) : 0,
+    hourCacheWrites: directive.hourCacheWrites,
+    reportedBill: directive.reportedBill,
     chunks: splitText({ text, starts }, { visible, end, chunks }),
   };
 }

@@ -2,6 +2,7 @@
 import { money } from '#kernel';
 import { createDisconnectError, type FailureCode, toUpstreamError, UpstreamError } from '../errors.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
+import { CostMonitor } from './cost-monitor.ts';
 import { type Deadline, EMPTY_RECEIPT, type Order, type Receipt } from './order.ts';
 import type { Hold, HoldRequest, Payer } from './payer.ts';
 import { Purchase } from './purchase.ts';
@@ -67,6 +68,7 @@ export class BillingEngine {
     private readonly health: EndpointHealth,
     private readonly limits: CallLimits,
     private readonly reportError: (problem: string, error: unknown) => void,
+    readonly costMonitor = new CostMonitor(reportError),
   ) {}
 
   /**
@@ -172,7 +174,8 @@ export class BillingEngine {
 
   private async begin(payer: Payer, order: Order, task: RunningTask, connection: ClientConnection): Promise<Purchase> {
     const hold = await this.hold(payer, order, task, connection);
-    return new Purchase(order, { payer, hold }, task, { health: this.health, reportError: this.reportError });
+    const { health, costMonitor, reportError } = this;
+    return new Purchase(order, { payer, hold }, task, { health, costMonitor, reportError });
   }
 
   private hold(

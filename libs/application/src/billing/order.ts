@@ -4,6 +4,7 @@ import { type PicoUsd, ZERO_USD } from '#kernel';
 import type { UpstreamError } from '../errors.ts';
 import type { EndpointHealth } from '../routing/endpoint-health.ts';
 import { breakDownCharge, type ChargeBreakdown } from './charge-breakdown.ts';
+import type { CostMonitor } from './cost-monitor.ts';
 import type { Hold, Payer } from './payer.ts';
 
 /** A quoted request that is ready to be sold: the endpoints that may serve it, and its price bounds. */
@@ -38,6 +39,7 @@ export interface Funds {
 /** Receives the performance of endpoints and reports of errors. */
 export interface PurchaseObserver {
   readonly health: EndpointHealth;
+  readonly costMonitor?: CostMonitor;
   readonly reportError: (problem: string, error: unknown) => void;
 }
 

@@ -73,7 +73,7 @@ describe('a purchase', () => {
       );
       for (let round = 0; round < 32; round++) {
         await purchase.billCall(call, made({ input: 100 }, vendorId));
-        purchase.billSearches(search, 1, vendorId);
+        purchase.billSearches(search, 1, { vendorId });
       }
       const { attempts, items } = purchase.createCharge(failure) ?? {};
       expect([attempts?.length, items?.length]).toEqual([32, 64]);
@@ -122,7 +122,7 @@ describe('a purchase', () => {
     const { purchase, alarms } = begin();
     await purchase.call(call);
     await purchase.billCall(call, made({ input: 2 }, 'gen-1'));
-    purchase.billSearches(search, 1, 'exa-1');
+    purchase.billSearches(search, 1, { vendorId: 'exa-1' });
     purchase.billSearches(search, 0);
     await purchase.callSameEndpoint(call, endpoint);
     await purchase.billCall(call, made({ input: 1, output: 1 }));

@@ -11,19 +11,18 @@ import {
   NO_USAGE,
   type Tariff,
   toCharge,
-  toChargeItem,
-  toUsageJson,
-  UnpricedUnitError,
   type Usage,
 } from '#domain';
 import { money, type PicoUsd, StoreUnavailableError, toPicoUsd, ZERO_USD } from '#kernel';
 import { toUpstreamError, UpstreamError } from '../errors.ts';
 import type { IdleTimeSource } from '../routing/endpoint-health.ts';
 import { breakDownCharge, calculateInputCost } from './charge-breakdown.ts';
+import { createChargeItem } from './create-charge-item.ts';
 import type { ExtensionOutcome } from './extend-until-covered.ts';
 import { addHiddenReasoning } from './hidden-reasoning.ts';
 import type { Deadline, Funds, Order, PurchaseObserver, Receipt } from './order.ts';
 import type { Hold, HoldExtensionRequest, Payer } from './payer.ts';
+import type { ReportedBill, SearchBill } from './reported-bill.ts';
 import { canFallBack, getBackoffMs, toAttemptOutcome, toFailedAttempt } from './retry-policy.ts';
 import {
   type CallResult,
@@ -248,10 +247,10 @@ export class Purchase {
   /** Bills a model call with the reported usage, or else with an estimate from what was delivered. */
   async billCall(call: UsageEstimate, result: CallResult): Promise<Usage> {
     const { tariff } = this.endpoint as Endpoint;
-    const { vendorId } = result;
+    const { vendorId, reportedBill } = result;
     const { usage: tokens, estimated } = await measureUsage(call, result);
     const usage = { ...tokens, request: 1 };
-    this.bill(tariff, { usage, estimated, ...(vendorId === undefined ? {} : { vendorId }) });
+    this.bill(tariff, { usage, estimated, ...(vendorId === undefined ? {} : { vendorId }) }, reportedBill);
     this.usage = addUsage(this.usage, usage);
     this.inputCost = money.add(this.inputCost, calculateInputCost(tariff, usage));
     return usage;
@@ -293,20 +292,23 @@ export class Purchase {
   }
 
   /** Bills a usage of the endpoint that was called last, such as images, seconds or characters. */
-  billUsage(use: CallUsage): void {
-    this.bill((this.endpoint as Endpoint).tariff, use);
+  billUsage(use: CallUsage, reportedBill?: ReportedBill): void {
+    this.bill((this.endpoint as Endpoint).tariff, use, reportedBill);
     if (use.absorbed === undefined) this.usage = addUsage(this.usage, use.usage);
   }
 
   /**
    * Bills a number of web searches in addition to the model. Some providers charge per search, others once for each
    * request that searches.
-   * @param vendorId the provider's id of the response for which the searches were made
+   * @param response what the provider sent for the searches
    */
-  billSearches(tariff: Tariff, search: number, vendorId?: string): void {
+  billSearches(tariff: Tariff, search: number, response: SearchBill = {}): void {
+    const { vendorId, extraResults = 0, reportedBill } = response;
     const id = vendorId === undefined ? {} : { vendorId };
     const request = this.items.some(({ of }) => of === tariff.of) ? 0 : 1;
-    if (search > 0) this.bill(tariff, { usage: { search, request }, estimated: false, beside: true, ...id });
+    const result = tariff.prices.some(({ unit }) => unit === 'result') ? extraResults : 0;
+    if (search > 0)
+      this.bill(tariff, { usage: { search, request, result }, estimated: false, beside: true, ...id }, reportedBill);
   }
 
   /** Reports that a provider returned a value that cannot be true. */
@@ -334,16 +336,10 @@ export class Purchase {
     return { usage: this.usage, charged, parts: breakDownCharge(charged, this.items, this.inputCost) };
   }
 
-  /** Bills usage. Usage that has no price in the tariff costs the full hold, and is reported as an error. */
-  private bill(tariff: Tariff, use: CallUsage): void {
-    try {
-      this.items.push(toChargeItem(tariff, use));
-    } catch (error) {
-      if (!(error instanceof UnpricedUnitError)) throw error;
-      this.observer.reportError(`usage of ${tariff.of} by ${tariff.provider} has no price`, error);
-      const unpriced = toChargeItem(tariff, { ...use, usage: NO_USAGE });
-      const price = money.toJsonAmount(this.hold.amount);
-      this.items.push({ ...unpriced, usage: toUsageJson(use.usage), price });
-    }
+  /** Bills usage, and compares its cost with what the provider reports. */
+  private bill(tariff: Tariff, use: CallUsage, reportedBill: ReportedBill = {}): void {
+    const item = createChargeItem(tariff, { ...use, reportedBill }, this.hold.amount, this.observer);
+    this.items.push(item);
+    this.observer.costMonitor?.record(item, reportedBill);
   }
 }

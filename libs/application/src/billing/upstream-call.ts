@@ -2,6 +2,7 @@
 import type { Endpoint } from '#catalogue';
 import { type CallUsage, getQuantity, type Usage } from '#domain';
 import type { IdleTimeSource } from '../routing/endpoint-health.ts';
+import type { ReportedBill } from './reported-bill.ts';
 
 /** A call that can be sent to any endpoint of an order. */
 export interface UpstreamCall<A> {
@@ -39,6 +40,7 @@ export interface CallResult {
   readonly getDeliveredText: () => string;
   /** The provider's id of its response. */
   readonly vendorId: string | undefined;
+  readonly reportedBill?: ReportedBill | undefined;
 }
 
 /**
@@ -62,15 +64,19 @@ export interface StreamResult extends IdleTimeSource {
   usage(): Usage | undefined;
   getDeliveredText(): string;
   vendorId(): string | undefined;
+  reportedBill?(): ReportedBill;
   /** Milliseconds in which nothing was read because the receiver was full. */
   getPausedMs(): number;
 }
 
 /** Returns what billing needs to know about a stream that has ended. */
-export function toStreamResult(stream: Pick<StreamResult, 'usage' | 'vendorId' | 'getDeliveredText'>): CallResult {
+export function toStreamResult(
+  stream: Pick<StreamResult, 'usage' | 'vendorId' | 'reportedBill' | 'getDeliveredText'>,
+): CallResult {
   return {
     usage: stream.usage(),
     getDeliveredText: () => stream.getDeliveredText(),
     vendorId: stream.vendorId(),
+    reportedBill: stream.reportedBill?.(),
   };
 }

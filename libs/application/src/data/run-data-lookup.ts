@@ -111,7 +111,7 @@ export class RunDataLookupHandler implements ICommandHandler<RunDataLookup> {
       const response = await this.callProvider<JsonDataResponse>(purchase, lookupOrder);
       if (response instanceof UpstreamError) return response;
       if (response.status === PENDING_STATUS) throw new LookupPendingError(response);
-      purchase.billUsage(toCallUsage(response, lookupOrder));
+      purchase.billUsage(toCallUsage(response, lookupOrder), response.reportedBill);
       return response;
     };
     const { result, receipt } = await this.billing.sell(payer, lookupOrder.order, serve, client);

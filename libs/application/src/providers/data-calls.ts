@@ -1,4 +1,5 @@
 /** Calls to data providers, and their responses. */
+import type { ReportedBill } from '../billing/reported-bill.ts';
 
 export interface DataCall {
   readonly method: 'GET' | 'POST';
@@ -31,6 +32,7 @@ export interface JsonDataResponse extends DataResponseBase {
   readonly bytes: Uint8Array;
   /** The same JSON, parsed. */
   readonly value: unknown;
+  readonly reportedBill?: ReportedBill;
 }
 
 export interface FileDataResponse extends DataResponseBase {

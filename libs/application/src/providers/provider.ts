@@ -2,6 +2,7 @@
 import type { Capability, ChatProtocol, ModelRules } from '#catalogue';
 import type { Usage } from '#domain';
 import type { Hold } from '../billing/payer.ts';
+import type { ReportedBill } from '../billing/reported-bill.ts';
 import type { CallResult } from '../billing/upstream-call.ts';
 import type { DataCall, DataResponse } from './data-calls.ts';
 import type {
@@ -125,6 +126,7 @@ export interface Completion {
   readonly usage: Usage | undefined;
   /** The provider's id of its response, which identifies the line of its invoice. */
   vendorId(): string | undefined;
+  readonly reportedBill?: ReportedBill;
   /** All generated text, for counting tokens that the provider did not report. */
   getDeliveredText(): string;
   /** Set if it differs from the request. */
@@ -141,6 +143,7 @@ export function toCallResult(completion: Completion): CallResult {
     usage: completion.usage,
     getDeliveredText: () => completion.getDeliveredText(),
     vendorId: completion.vendorId(),
+    reportedBill: completion.reportedBill,
   };
 }
 
@@ -166,6 +169,8 @@ export interface CompletionStream {
   usage(): Usage | undefined;
   /** The provider's id of its response; undefined before the provider has sent it. */
   vendorId(): string | undefined;
+  /** Available like the usage. */
+  reportedBill?(): ReportedBill;
   /** All generated text, including what was not forwarded. */
   getDeliveredText(): string;
   /** Upper bound of the tokens in the generated text. Cheap enough to be called for every event. */
@@ -207,4 +212,5 @@ export interface EmbeddingsResponse {
   readonly usage: Usage | undefined;
   /** The provider's id of its response, if it has one; identifies the line of its invoice. */
   readonly vendorId: string | undefined;
+  readonly reportedBill?: ReportedBill;
 }

@@ -1,3 +1,5 @@
+import type { ReportedBill } from '../billing/reported-bill.ts';
+
 /** A web search that the gateway makes during a completion. */
 export interface SearchQuery {
   readonly query: string;
@@ -22,6 +24,9 @@ export interface WebSearchResponse {
   readonly results: readonly SearchResult[];
   /** The provider's id of the search, which identifies the line of its invoice. */
   readonly vendorId: string | undefined;
+  readonly reportedBill?: ReportedBill;
+  /** Number of results that are invoiced in addition to the search. */
+  readonly extraResults?: number;
 }
 
 /** Maximum characters of a page that are requested: results are part of the input that the caller pays for. */

@@ -36,6 +36,14 @@ export const allowFields = (filters: Readonly<Record<string, FieldFilter>>): Fie
   };
 };
 
+/** Adds fields to what a filter sends, whatever the request contains. */
+export const withFixedFields =
+  (rule: FieldFilter, fields: Readonly<Record<string, string>>): FieldFilter =>
+  (value, at) => {
+    const sent = rule(value, at);
+    return isJsonObject(sent) ? { ...sent, ...fields } : sent;
+  };
+
 /** Filters every element of an array with the same rule. Returns the same array if no element changes. */
 export const allowEach =
   (rule: FieldFilter): FieldFilter =>

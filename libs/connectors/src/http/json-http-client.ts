@@ -177,6 +177,7 @@ export class JsonHttpClient {
       pipeTo: (receiver) => relay.pipeTo(receiver),
       usage: () => translator.usage(),
       vendorId: () => translator.vendorId(),
+      reportedBill: () => translator.reportedBill(),
       getDeliveredText: () => translator.getDeliveredText(),
       getMaxGeneratedTokens: () => translator.getMaxGeneratedTokens(),
       hasForwarded: () => translator.hasForwarded(),

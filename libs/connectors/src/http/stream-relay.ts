@@ -4,6 +4,7 @@ import {
   ByteAccumulator,
   MAX_EVENT_CHARACTERS,
   parseSseData,
+  type ReportedBill,
   type SearchStatus,
   SSE_DONE,
   type SseEventSink,
@@ -49,6 +50,7 @@ export abstract class EventTranslator {
   abstract usage(): Usage | undefined;
   /** The provider's id of the response; undefined until it has arrived. */
   abstract vendorId(): string | undefined;
+  abstract reportedBill(): ReportedBill;
   abstract getDeliveredText(): string;
   /**
    * Returns an upper bound of the generated tokens: at least the number of bytes of the delivered text, because every
@@ -319,10 +321,7 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     }
   }
 
-  /**
-   * After the end marker the body is read for up to `END_TIMEOUT_MS` more. If it ends in that time, its connection can
-   * be reused.
-   */
+  /** After the end marker the body is read for up to `END_TIMEOUT_MS` more: its connection can be reused if it ends. */
   private finish(error?: unknown): void {
     clearTimeout(this.abortTimer);
     clearTimeout(this.idleTimeout);

@@ -1,6 +1,7 @@
 /** What the code of a protocol needs to create a `Provider`. */
 import type { ErrorRuleFile, Provider } from '#application';
 import type { ProviderHttp } from '../http/provider-http.ts';
+import type { BillFormat } from '../http/reported-bill.ts';
 import type { Dialect } from './openai/dialect.ts';
 
 export interface ProviderClient {
@@ -19,6 +20,10 @@ export interface ProviderConfig {
   readonly dialect?: Dialect | undefined;
   /** What error responses mean, if their statuses and codes do not show it. */
   readonly errors?: readonly ErrorRuleFile[] | undefined;
+  /** Fields of chat and Responses requests that are always sent. */
+  readonly always?: Readonly<Record<string, string>> | undefined;
+  /** What the provider reports about its bill of a call. */
+  readonly bill?: BillFormat | undefined;
   /** Path of a free GET request that requires a valid key. */
   readonly keyCheck?: string | undefined;
   /** Where the provider expects its credential, if its protocol does not define that. */

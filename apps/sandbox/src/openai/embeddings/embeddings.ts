@@ -4,12 +4,14 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { NO_TOKENS, type SandboxBill } from '../../bill.ts';
+import { formatUsd } from '#kernel';
+import { calculateCost, NO_TOKENS, type SandboxBill } from '../../bill.ts';
 import { type Fault, parseDirective } from '../../provider/directive.ts';
 import { applyFault, FaultCounter } from '../../provider/faults.ts';
 import type { Call, Routes } from '../../router.ts';
 import { assertKey, createFaultError } from '../errors.ts';
 import type { OpenAiProvider } from '../models.ts';
+import { toCostReport } from '../usage.ts';
 import { readEmbeddingRequest, type SandboxEmbeddingRequest } from './request.ts';
 import { toBase64, toVector } from './vectors.ts';
 
@@ -23,10 +25,12 @@ export function embeddingRoutes(provider: OpenAiProvider, bill: SandboxBill): Ro
       const fault = faults.selectFault(directive, provider.name);
       if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
       if (applyFault(fault, call, createFaultError)) return;
-      const json = JSON.stringify(createResponse(request, fault));
+      const tokens = fault === 'zero' ? NO_TOKENS : { ...NO_TOKENS, input: request.tokens };
+      const cost = directive.reportedBill.cost ?? formatUsd(calculateCost(request.model.price, tokens));
+      const costFields = provider.costField === undefined ? {} : toCostReport(provider.costField, cost);
+      const json = JSON.stringify(createResponse(request, fault, costFields));
       const half = json.slice(0, json.length / 2);
       if (fault === 'malformed') return call.sendJsonText(200, half);
-      const tokens = fault === 'zero' ? NO_TOKENS : { ...NO_TOKENS, input: request.tokens };
       bill.charge(`embd-${randomUUID()}`, request.model, tokens, { fault });
       if (fault !== 'cut') return call.sendJsonText(200, json);
       call.response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(json) });
@@ -38,12 +42,13 @@ export function embeddingRoutes(provider: OpenAiProvider, bill: SandboxBill): Ro
 function createResponse(
   { model, inputs, dimensions, base64, tokens }: SandboxEmbeddingRequest,
   fault: Fault | undefined,
+  costFields: object,
 ) {
   const data = inputs.map((input, index) => {
     const vector = toVector(input, model.weights, dimensions);
     return { object: 'embedding', index, embedding: base64 ? toBase64(vector) : vector };
   });
   const reportedTokens = fault === 'zero' ? 0 : tokens;
-  const usage = { prompt_tokens: reportedTokens, total_tokens: reportedTokens };
+  const usage = { prompt_tokens: reportedTokens, total_tokens: reportedTokens, ...costFields };
   return { object: 'list', data, model: model.snapshot, ...(fault === 'no_usage' ? {} : { usage }) };
 }

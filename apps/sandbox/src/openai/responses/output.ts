@@ -113,7 +113,7 @@ export function createResponseObject(
     prompt_cache_key: null,
     reasoning: { effort, summary },
     safety_identifier: null,
-    service_tier: 'default',
+    service_tier: output.reportedBill.serviceTier ?? 'default',
     store: body.store ?? true,
     temperature: body.temperature ?? 1,
     text: { format, verbosity },

@@ -119,8 +119,10 @@ async function createPreSearchedChat(
   services: InferenceServices,
 ): Promise<ChatExecutor> {
   const { hold, signal } = purchase;
-  const { results, vendorId } = await services.providers.get(hold, plan.fee.provider, 'search')({ ...plan, signal });
-  purchase.billSearches(plan.fee, 1, vendorId);
+  const search = services.providers.get(hold, plan.fee.provider, 'search');
+  const response = await search({ ...plan, signal });
+  purchase.billSearches(plan.fee, 1, response);
+  const { results } = response;
   const searches = [{ at: 0, query: plan.query, state: 'completed', results }] as const;
   const body = withResults(order.body, plan, { results, day: new Date().toISOString().slice(0, 10) });
   return new SingleCallChat({ ...order, body, searchResults: results, searches }, purchase, services);

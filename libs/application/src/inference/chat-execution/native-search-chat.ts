@@ -159,7 +159,7 @@ export class NativeSearchChat implements ChatExecutor {
   }
 
   private billSearches(completion: Completion | CompletionStream, invoiced = 0): void {
-    this.purchase.billSearches(this.order.searchFee, invoiced, completion.vendorId());
+    this.purchase.billSearches(this.order.searchFee, invoiced, { vendorId: completion.vendorId() });
   }
 
   /** Serves a completion and records its length, unless it fails. */

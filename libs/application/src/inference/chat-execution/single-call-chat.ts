@@ -39,7 +39,7 @@ export interface SingleCallOrder extends ChatOrder {
   readonly searches?: readonly SearchStatus[];
 }
 
-type ReportedUsage = Pick<CompletionStream, 'usage' | 'vendorId' | 'getDeliveredText'>;
+type ReportedUsage = Pick<CompletionStream, 'usage' | 'vendorId' | 'reportedBill' | 'getDeliveredText'>;
 
 /** Of a response that has not started. */
 const NOTHING_REPORTED: ReportedUsage = {
@@ -244,8 +244,8 @@ export class SingleCallChat implements ChatExecutor {
     if (code === 'hold_used_up') await meter.extendToGenerated(output + reasoning);
     this.recordLength?.({ tokens: Math.ceil((output + reasoning) / order.quote.choices), isTruncated: true });
     const { coveredTokens } = meter;
-    const { vendorId } = result;
-    await billTruncatedResponse(purchase, { ...measured, coveredTokens, absorbed: code, vendorId });
+    const { vendorId, reportedBill } = result;
+    await billTruncatedResponse(purchase, { ...measured, coveredTokens, absorbed: code, vendorId, reportedBill });
   }
 
   private createMeter({ endpoint, maxOutputTokens, maxReasoningTokens }: MeteredCall): UsageMeter {

@@ -8,10 +8,11 @@ import {
   LIST_PRICE_TOKENS,
   supportsEffort,
 } from '#catalogue';
-import type { Tariff } from '#domain';
+import type { Tariff, Usage } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 import { toProviderPreferences } from '../../routing/preferences.ts';
+import { MAX_TOKENS_PER_IMAGE } from './max-image-tokens.ts';
 
 type ReasoningFields = Readonly<Record<string, unknown>>;
 
@@ -121,7 +122,7 @@ function hasEntries(value: unknown): boolean {
 const ROUTING = 'provider';
 
 /**
- * Combines the caller's preferences with the highest price that the router may pay, which is our list price. Prices of
+ * Combines the caller's preferences with the highest price that the router may pay: the cost in the catalogue. Prices of
  * a router's providers differ by several times, and the caller may select a provider by name, speed or quantisation.
  * https://openrouter.ai/docs/features/provider-routing
  */
@@ -134,13 +135,21 @@ function createRouting(endpoint: Pick<Endpoint, 'routes' | 'slug' | 'tariff'>, p
 
 const MAX_PRICES = new WeakMap<Tariff, object>();
 
-/** Returns our list prices in USD per million tokens. The prices that the router pays must not exceed them. */
+/**
+ * Returns the costs in the catalogue, without our margin: in USD per million tokens, per request, and per image. The
+ * price of an image that is billed in addition to its tokens must not exceed that of an image's tokens. OpenRouter has
+ * no bound for cached tokens.
+ */
 function getMaxPrices(tariff: Tariff): object {
   const cached = MAX_PRICES.get(tariff);
   if (cached) return cached;
-  const getPrice = (unit: 'input' | 'output') =>
-    toUsdJsonNumber(calculateListPrice({ [unit]: LIST_PRICE_TOKENS }, tariff).price);
-  const maxPrices = { prompt: getPrice('input'), completion: getPrice('output') };
+  const getCost = (usage: Usage) => toUsdJsonNumber(calculateListPrice(usage, tariff).cost);
+  const maxPrices = {
+    prompt: getCost({ input: LIST_PRICE_TOKENS }),
+    completion: getCost({ output: LIST_PRICE_TOKENS }),
+    request: getCost({ request: 1 }),
+    image: getCost({ input: MAX_TOKENS_PER_IMAGE }),
+  };
   MAX_PRICES.set(tariff, maxPrices);
   return maxPrices;
 }

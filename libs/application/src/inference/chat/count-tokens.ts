@@ -11,12 +11,11 @@ import { countMaxAsciiTokens, countMaxTextTokens } from '../../tokens/tokenizer.
 
 import type { ChatBody } from './chat-body.ts';
 import { countMaxAudioTokens } from './max-audio-tokens.ts';
+import { MAX_TOKENS_PER_IMAGE } from './max-image-tokens.ts';
 
 /** Maximum tokens that chat formats add per message and per request. */
 const TOKENS_PER_MESSAGE = 8;
 const TOKENS_PER_REQUEST = 16;
-/** Upper bound for an image at full detail. The catalogue has the bounds of models that count more. */
-const MAX_TOKENS_PER_IMAGE = 5_000;
 /** Typical count of an image at full detail. */
 const TYPICAL_TOKENS_PER_IMAGE = 2_000;
 /** Attachments other than images are counted by size, unless their format can have more tokens. */

@@ -105,8 +105,8 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
         estimateUsage: async () => ({ input: await countEmbeddingTokens(inputs, tokenCounter, payer.id) }),
       };
       const { response } = await purchase.call(call);
-      const { usage, vendorId } = response;
-      await purchase.billCall(call, { usage, getDeliveredText: () => '', vendorId });
+      const { usage, vendorId, reportedBill } = response;
+      await purchase.billCall(call, { usage, getDeliveredText: () => '', vendorId, reportedBill });
       return response;
     };
     const { result, receipt } = await this.billing.sell(payer, order, embed, connection);

@@ -146,10 +146,10 @@ export class SearchRounds {
     const { plan } = this.request;
     const { signal } = this.purchase;
     try {
-      const { results, vendorId } = await this.request.search({ ...plan, query, signal });
-      this.purchase.billSearches(plan.fee, 1, vendorId);
+      const response = await this.request.search({ ...plan, query, signal });
+      this.purchase.billSearches(plan.fee, 1, response);
       this.billed++;
-      return results;
+      return response.results;
     } catch {
       if (signal.aborted) throw toUpstreamError(signal.reason);
       return undefined; // the model gets a message about the failure and continues

@@ -1,6 +1,7 @@
 import { type AppliedSampling, type ChatCall, type Completion, type CompletionStream } from '#application';
 import { type JsonObject } from '#kernel';
 import type { JsonHttpClient } from '../../http/json-http-client.ts';
+import type { BillFormat } from '../../http/reported-bill.ts';
 import { withReasoningLimit } from '../chat/reasoning-limit.ts';
 
 import { AnthropicEventTranslator } from './message-events.ts';
@@ -20,6 +21,7 @@ export class AnthropicChat {
   /** @param defaultMaxTokens output limit of a request that specifies none */
   constructor(
     private readonly endpoint: JsonHttpClient,
+    private readonly billFormat: BillFormat = {},
     private readonly defaultMaxTokens = DEFAULT_MAX_TOKENS,
   ) {}
 
@@ -39,16 +41,18 @@ export class AnthropicChat {
 
   private async send(call: ChatCall, request: object): Promise<Completion | CompletionStream> {
     const { stream, withoutReasoning, identity, search, signal } = call;
+    const { billFormat, endpoint } = this;
+    const readers = { classifyError: endpoint.classifyError, billFormat };
     const paused = getPausedContent(call.pausedResponse);
-    const options = { withoutReasoning, hasSearched: search !== undefined };
+    const options = { withoutReasoning, hasSearched: search !== undefined, billFormat };
     if (!stream)
       return parseAnthropicCompletion(await this.endpoint.post(request, signal), identity, { ...options, paused });
     const parseCompletion = (text: string) => parseAnthropicCompletion(text, identity, options);
     if (search === undefined) {
-      const translator = new AnthropicEventTranslator(identity, withoutReasoning, this.endpoint.classifyError);
+      const translator = new AnthropicEventTranslator(identity, withoutReasoning, readers);
       return this.endpoint.stream(request, signal, { translator, parseCompletion });
     }
-    const translator = new AnthropicSearchTranslator(identity, withoutReasoning, this.endpoint.classifyError, paused);
+    const translator = new AnthropicSearchTranslator(identity, withoutReasoning, readers, paused);
     const response = await this.endpoint.stream(request, signal, { translator, parseCompletion });
     return {
       countInvoicedSearches: () => translator.invoiced,

@@ -2,7 +2,13 @@
  * Translates Anthropic's server-sent events to OpenAI's chunks. Deltas of text, thinking and arguments, which are
  * nearly all events, are usually not parsed: their JSON string is copied unchanged.
  */
-import { type CompletionIdentity, type FailureCode, formatSseEvent, UpstreamError } from '#application';
+import {
+  type CompletionIdentity,
+  type FailureCode,
+  formatSseEvent,
+  type ReportedBill,
+  UpstreamError,
+} from '#application';
 import type { Usage } from '#domain';
 import {
   type ClassifyError,
@@ -13,6 +19,7 @@ import {
 import { MESSAGE_TIMEOUT } from '../../http/json-http-client.ts';
 import { parseLatin1Event, toLatin1Json } from '../../http/latin1.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
+import { type BillFormat, parseReportedBill } from '../../http/reported-bill.ts';
 import { EventTranslator } from '../../http/stream-relay.ts';
 import {
   type AnthropicContentBlock,
@@ -64,8 +71,16 @@ interface OpenBlock {
   signature: string;
 }
 
+/** How errors and the bill of the provider are read. */
+export interface AnthropicReaders {
+  readonly classifyError?: ClassifyError;
+  readonly billFormat?: BillFormat;
+}
+
 export class AnthropicEventTranslator extends EventTranslator {
   private readonly head: string;
+  private readonly classifyError: ClassifyError;
+  private readonly billFormat: BillFormat;
   private readonly blocks = new Map<number, OpenBlock>();
   private hasSentRole: boolean;
   private deliveredJson = '';
@@ -75,6 +90,7 @@ export class AnthropicEventTranslator extends EventTranslator {
   private reasoningBlocks = 0;
   private usageAtStart: unknown;
   private reportedUsage: Usage | undefined;
+  private bill: ReportedBill = {};
   private upstreamId: string | undefined;
 
   /** Number of reasoning blocks of earlier calls for the same turn. */
@@ -87,10 +103,12 @@ export class AnthropicEventTranslator extends EventTranslator {
   constructor(
     { id, model, provider, created }: CompletionIdentity,
     private readonly hidesReasoning = false,
-    private readonly classifyError: ClassifyError = classifyCommonError,
+    { classifyError = classifyCommonError, billFormat = {} }: AnthropicReaders = {},
     paused: readonly AnthropicContentBlock[] = [],
   ) {
     super();
+    this.classifyError = classifyError;
+    this.billFormat = billFormat;
     this.earlierReasoningBlocks = paused.filter(isReasoning).length;
     this.hasSentRole = paused.some((block) => block.type === 'text' || (!hidesReasoning && isReasoning(block)));
     const chunk = { id, object: 'chat.completion.chunk', created, model, provider };
@@ -104,6 +122,10 @@ export class AnthropicEventTranslator extends EventTranslator {
 
   vendorId(): string | undefined {
     return this.upstreamId;
+  }
+
+  reportedBill(): ReportedBill {
+    return this.bill;
   }
 
   getDeliveredText(): string {
@@ -159,7 +181,9 @@ export class AnthropicEventTranslator extends EventTranslator {
 
   /** @param usage reported at the end of the stream */
   protected recordUsage(usage: unknown): void {
-    this.reportedUsage = parseAnthropicUsage(mergeAnthropicUsage(this.usageAtStart, usage)) ?? this.reportedUsage;
+    const merged = mergeAnthropicUsage(this.usageAtStart, usage);
+    this.reportedUsage = parseAnthropicUsage(merged) ?? this.reportedUsage;
+    this.bill = parseReportedBill({ usage: merged }, this.billFormat);
   }
 
   protected handleDelta(

@@ -1,6 +1,7 @@
 /** Translates Anthropic's non-streaming response to OpenAI's `chat.completion`. */
 import { type Completion, type CompletionIdentity, UpstreamError } from '#application';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
+import { type BillFormat, parseReportedBill } from '../../http/reported-bill.ts';
 import { extractGeneratedText } from '../chat/partial-text.ts';
 import {
   type AnthropicContentBlock,
@@ -26,13 +27,14 @@ interface CompletionOptions {
   readonly hasSearched?: boolean;
   /** Content of the turn that the completion continues. The body includes it. */
   readonly paused?: readonly AnthropicContentBlock[];
+  readonly billFormat?: BillFormat;
 }
 
 /** @throws UpstreamError if `text` is not a message */
 export function parseAnthropicCompletion(
   text: string,
   identity: CompletionIdentity,
-  { withoutReasoning = false, hasSearched = false, paused = [] }: CompletionOptions = {},
+  { withoutReasoning = false, hasSearched = false, paused = [], billFormat = {} }: CompletionOptions = {},
 ): Completion {
   const message = parseMessage(text);
   const { content, usage, stop_reason } = message;
@@ -52,6 +54,7 @@ export function parseAnthropicCompletion(
     body: { ...identity, object: 'chat.completion', choices: [choice], system_fingerprint: null },
     usage: parseAnthropicUsage(usage),
     vendorId: () => parseProviderRequestId(message),
+    reportedBill: parseReportedBill(message, billFormat),
     getDeliveredText: () => content.map(getGeneratedText).join(''),
     ...(hasSearched ? { searches: collectSearches({ paused, content, usage }) } : {}),
     ...(pausedResponse ? { pausedResponse } : {}),

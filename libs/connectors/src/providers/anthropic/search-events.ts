@@ -1,8 +1,12 @@
 import type { CompletionIdentity, PausedResponse, SearchStatus } from '#application';
-import { type ClassifyError, classifyCommonError } from '../../http/error-rules.ts';
 import { type ForwardEvents, NO_EVENTS } from '../../http/stream-relay.ts';
 import { type AnthropicContentBlock, type Citation, type MessageStop, PAUSE_TURN, toAnnotations } from './blocks.ts';
-import { type AnthropicBlockKind, type AnthropicEvent, AnthropicEventTranslator } from './message-events.ts';
+import {
+  type AnthropicBlockKind,
+  type AnthropicEvent,
+  AnthropicEventTranslator,
+  type AnthropicReaders,
+} from './message-events.ts';
 import { createPausedResponse, MAX_PAUSED_CHARACTERS } from './paused-response.ts';
 import { SearchTracker, WEB_SEARCH } from './searches.ts';
 
@@ -34,10 +38,10 @@ export class AnthropicSearchTranslator extends AnthropicEventTranslator {
   constructor(
     identity: CompletionIdentity,
     hidesReasoning = false,
-    classifyError: ClassifyError = classifyCommonError,
+    readers: AnthropicReaders = {},
     paused: readonly AnthropicContentBlock[] = [],
   ) {
-    super(identity, hidesReasoning, classifyError, paused);
+    super(identity, hidesReasoning, readers, paused);
     this.searches = new SearchTracker(paused);
     this.content = [...paused];
     this.length = paused.reduce((sum, block) => sum + (block.type === 'text' ? block.text.length : 0), 0);

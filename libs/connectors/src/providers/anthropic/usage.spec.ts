@@ -47,6 +47,16 @@ describe('Anthropic’s usage is converted to disjoint units', () => {
     expect(parseAnthropicUsage(reported)).toEqual(toTokenUsage(expected));
   });
 
+  test.each([
+    [400, { cacheWrite: 300, cacheWriteHour: 100 }],
+    [100, { cacheWrite: 0, cacheWriteHour: 100 }],
+    [60, { cacheWrite: 0, cacheWriteHour: 60 }], // the parts cannot exceed the total
+  ])('of %d written tokens, those that are cached for an hour are a unit of their own', (written, expected) => {
+    const cache_creation = { ephemeral_5m_input_tokens: 300, ephemeral_1h_input_tokens: 100 };
+    const reported = { input_tokens: 1, cache_creation_input_tokens: written, cache_creation, output_tokens: 2 };
+    expect(parseAnthropicUsage(reported)).toEqual({ ...toTokenUsage([1, 0, 0, 2, 0]), ...expected });
+  });
+
   test('a reported zero is valid', () => {
     expect(parseAnthropicUsage({ input_tokens: 0, output_tokens: 0 })).toEqual(toTokenUsage([0, 0, 0, 0, 0]));
   });

@@ -6,12 +6,15 @@ interface AnthropicUsage {
   readonly output_tokens?: unknown;
   readonly cache_read_input_tokens?: unknown;
   readonly cache_creation_input_tokens?: unknown;
+  /** The tokens of `cache_creation_input_tokens` by their lifetime in the cache. */
+  readonly cache_creation?: { readonly ephemeral_1h_input_tokens?: unknown } | null;
   readonly output_tokens_details?: { readonly thinking_tokens?: unknown } | null;
 }
 
 /**
  * Converts Anthropic's usage to disjoint units. `input_tokens` are those that were neither read from the cache nor
- * written to it; `output_tokens` include the thinking.
+ * written to it; `output_tokens` include the thinking. The gateway requests no cache for an hour, but a setting of the
+ * operator's workspace may (https://docs.claude.com/en/docs/build-with-claude/prompt-caching).
  * @returns undefined if no valid usage was reported; a reported zero is valid here
  */
 export function parseAnthropicUsage(reported: unknown): Usage | undefined {
@@ -21,10 +24,13 @@ export function parseAnthropicUsage(reported: unknown): Usage | undefined {
   const generated = parseTokenCount(usage.output_tokens);
   if (input === undefined || generated === undefined) return undefined;
   const reasoning = Math.min(parseTokenCount(usage.output_tokens_details?.thinking_tokens) ?? 0, generated);
+  const cached = parseTokenCount(usage.cache_creation_input_tokens) ?? 0;
+  const cacheWriteHour = Math.min(parseTokenCount(usage.cache_creation?.ephemeral_1h_input_tokens) ?? 0, cached);
   return {
     input,
     cacheRead: parseTokenCount(usage.cache_read_input_tokens) ?? 0,
-    cacheWrite: parseTokenCount(usage.cache_creation_input_tokens) ?? 0,
+    cacheWrite: cached - cacheWriteHour,
+    ...(cacheWriteHour > 0 ? { cacheWriteHour } : {}),
     output: generated - reasoning,
     reasoning,
   };

@@ -25,6 +25,7 @@ export function toCompletionStream(completion: Completion): CompletionStream {
     },
     usage: () => usage,
     vendorId: () => completion.vendorId(),
+    reportedBill: () => completion.reportedBill ?? {},
     getDeliveredText: () => text,
     getMaxGeneratedTokens: () => Buffer.byteLength(text),
     hasForwarded: () => hasForwarded,

@@ -1,9 +1,10 @@
 /** Data providers. The entries of the catalogue specify their paths and parameters. */
-import { type DataCall, type DataResponse, type Provider, UpstreamError } from '#application';
+import { type DataCall, type DataResponse, type JsonDataResponse, type Provider, UpstreamError } from '#application';
 import { parseNonEmptyText, parseProviderRequestId } from '../../http/parse-reported.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
 import type { ProviderHttpResponse, ResponseHeaders } from '../../http/provider-request.ts';
 import type { CredentialRedactor } from '../../http/redaction.ts';
+import { type BillFormat, parseReportedBill } from '../../http/reported-bill.ts';
 import type { CredentialLocation, ProviderClient, ProviderConfig } from '../provider.ts';
 import { toDataError } from './error-message.ts';
 
@@ -15,26 +16,31 @@ const BEARER_CREDENTIAL: CredentialLocation = { in: 'header', name: 'authorizati
 
 export function createDataProvider(
   client: ProviderClient,
-  { credential = BEARER_CREDENTIAL, keyCheck }: ProviderConfig,
+  { credential = BEARER_CREDENTIAL, keyCheck, bill }: ProviderConfig,
 ) {
   const { http } = client;
   const { query, headers } = toCredentialFields(client, credential);
   const path = keyCheck === undefined ? undefined : addQuery(keyCheck, query);
   return {
-    data: createDataLookup(client, credential),
+    data: createDataLookup(client, credential, bill),
     checkKey: http.createKeyCheck(path, { headers, mapErrorResponse: toDataError }),
     close: () => http.close(),
   } satisfies Provider;
 }
 
 /** Creates the data lookup of any provider. The second parameter specifies where the credential is sent. */
-export function createDataLookup(client: ProviderClient, location: CredentialLocation): NonNullable<Provider['data']> {
+export function createDataLookup(
+  client: ProviderClient,
+  location: CredentialLocation,
+  billFormat: BillFormat = {},
+): NonNullable<Provider['data']> {
   const secret = toCredentialFields(client, location);
   const isSecret = (parameter: string) => secret.query.some(([name]) => name.toLowerCase() === parameter.toLowerCase());
   return (call) => {
     // A second parameter with this name might be used instead of the operator's credential.
     const query = [...call.query.filter(([parameter]) => !isSecret(parameter)), ...secret.query];
-    return runLookup(client.http, { ...call, query, headers: { ...call.headers, ...secret.headers } });
+    const request = { ...call, query, headers: { ...call.headers, ...secret.headers } };
+    return runLookup(client.http, request, billFormat);
   };
 }
 
@@ -53,7 +59,7 @@ function addQuery(path: string, query: DataCall['query']): string {
   return search === '' ? path : `${path}?${search}`;
 }
 
-async function runLookup(http: ProviderHttp, call: DataCall): Promise<DataResponse> {
+async function runLookup(http: ProviderHttp, call: DataCall, billFormat: BillFormat): Promise<DataResponse> {
   const { method, path, query, body, headers, isBilledAfterDisconnect, signal } = call;
   const response = await http.request(addQuery(path, query), {
     method,
@@ -64,7 +70,9 @@ async function runLookup(http: ProviderHttp, call: DataCall): Promise<DataRespon
     ...(isBilledAfterDisconnect ? { isBilledAfterDisconnect } : {}),
     mapErrorResponse: toDataError,
   });
-  return call.isFile ? toFileDataResponse(response, http.redactor) : toJsonDataResponse(response, http.redactor);
+  if (call.isFile) return toFileDataResponse(response, http.redactor);
+  const lookup = await toJsonDataResponse(response, http.redactor);
+  return { ...lookup, reportedBill: parseReportedBill(lookup.value, billFormat) };
 }
 
 async function toFileDataResponse(
@@ -89,7 +97,7 @@ async function toFileDataResponse(
 async function toJsonDataResponse(
   response: ProviderHttpResponse,
   redaction: CredentialRedactor,
-): Promise<DataResponse> {
+): Promise<JsonDataResponse> {
   const { status, headers } = response;
   const providerRequestId = getRequestId(headers, redaction);
   const received = await response.bytes(MAX_RESPONSE_BYTES).catch((failure: UpstreamError) => {

@@ -21,7 +21,7 @@ beforeAll(async () => {
   http = new ProviderHttp(baseUrl, { connectTimeoutMs: 500, idleTimeoutMs: 10_000 }, 'k');
   const endpoint = http.createJsonClient('/search', { headers: {}, fieldFilter: searchRequestFilter });
   exa = new ExaSearch(endpoint);
-  hasty = new ExaSearch(endpoint, SHORT_MS);
+  hasty = new ExaSearch(endpoint, {}, SHORT_MS);
 });
 afterAll(async () => {
   await http.close();
@@ -48,6 +48,8 @@ test('a missing title or text is replaced; a result without a URL or above the m
   expect(await search()).toEqual({
     results: [results[0], { url: 'https://b.example', title: 'https://b.example', text: '' }],
     vendorId: 'exa-1',
+    extraResults: 0,
+    reportedBill: {},
   });
 });
 

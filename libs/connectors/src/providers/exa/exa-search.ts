@@ -8,9 +8,13 @@ import {
 import { allowAny, allowFields } from '../../http/field-filter.ts';
 import type { JsonHttpClient } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
+import { type BillFormat, parseReportedBill } from '../../http/reported-bill.ts';
 
 /** A search takes one or two seconds, and the completion waits for it. */
 const TIMEOUT_MS = 15_000;
+
+/** Results that the price of a search includes: https://exa.ai/docs/reference/pricing */
+const INCLUDED_RESULTS = 10;
 
 /** Other options (summaries, highlights, subpages, live crawling) are billed additionally. */
 export const searchRequestFilter = allowFields({
@@ -27,6 +31,7 @@ export const searchRequestFilter = allowFields({
 export class ExaSearch {
   constructor(
     private readonly endpoint: JsonHttpClient,
+    private readonly billFormat: BillFormat = {},
     private readonly timeoutMs = TIMEOUT_MS,
   ) {}
 
@@ -55,6 +60,8 @@ export class ExaSearch {
     return {
       results: toResults(response).slice(0, maxResults),
       vendorId: parseProviderRequestId({ id: response.requestId }),
+      extraResults: Math.max(0, response.results.length - INCLUDED_RESULTS),
+      reportedBill: parseReportedBill(response, this.billFormat),
     };
   }
 }

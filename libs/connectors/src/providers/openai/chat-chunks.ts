@@ -3,11 +3,12 @@
  * chunk, and chunks with usage, an error, fields of Groq or hidden reasoning, are parsed before they are forwarded. The
  * id, the model, the provider and the time are replaced in the text of a chunk.
  */
-import { type CompletionIdentity, formatSseEvent, UpstreamError } from '#application';
+import { type CompletionIdentity, formatSseEvent, type ReportedBill, UpstreamError } from '#application';
 import type { Usage } from '#domain';
 import { type ClassifyError, classifyCommonError, toErrorReport } from '../../http/error-rules.ts';
 import { toLatin1Json } from '../../http/latin1.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
+import { type BillFormat, mergeReportedBills, parseReportedBill } from '../../http/reported-bill.ts';
 import { EventTranslator } from '../../http/stream-relay.ts';
 import { parseOpenAiUsage } from './usage.ts';
 
@@ -105,6 +106,7 @@ export class ChatChunkTranslator extends EventTranslator {
   /** The usage among the fields of Groq. */
   private groqUsage: Usage | undefined;
   private hasGroqFields = false;
+  private bill: ReportedBill = {};
   private upstreamId: string | undefined;
   private buffered: string[] = [];
   private bufferedSize = 0;
@@ -119,6 +121,7 @@ export class ChatChunkTranslator extends EventTranslator {
     private readonly identity: CompletionIdentity,
     private readonly hidesReasoning = false,
     private readonly classifyError: ClassifyError = classifyCommonError,
+    private readonly billFormat: BillFormat = {},
   ) {
     super();
     const { id, model, provider, created } = identity;
@@ -133,6 +136,10 @@ export class ChatChunkTranslator extends EventTranslator {
 
   vendorId(): string | undefined {
     return this.upstreamId;
+  }
+
+  reportedBill(): ReportedBill {
+    return this.bill;
   }
 
   getDeliveredText(): string {
@@ -193,6 +200,7 @@ export class ChatChunkTranslator extends EventTranslator {
       throw this.classifyError(toErrorReport(failed)) ?? new UpstreamError('upstream_error', MESSAGE_INTERRUPTED);
     this.reportedUsage = parseOpenAiUsage(chunk.usage) ?? this.reportedUsage;
     this.groqUsage = parseOpenAiUsage(x_groq?.usage) ?? this.groqUsage;
+    this.bill = mergeReportedBills(this.bill, parseReportedBill(chunk, this.billFormat));
     if (!chunk.choices?.length) return ''; // clients read the first choice of every chunk
     if (chunk.usage || x_groq !== undefined) return this.formatParsedChunk(chunk);
     this.buffer(json);

@@ -1,4 +1,5 @@
 import type { Provider } from '#application';
+import { withFixedFields } from '../../http/field-filter.ts';
 import { toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
 import { createCredentialHeader, type ProviderClient, type ProviderConfig } from '../provider.ts';
 import { createChatFilter, embeddingsFilter, responsesFilter } from './field-filter.ts';
@@ -10,17 +11,21 @@ import { OpenAiImages } from './openai-images.ts';
 /** A provider with OpenAI's protocol. The base URL includes `/v1`. */
 export function createOpenAiProvider(
   { http, credential }: ProviderClient,
-  { dialect = {}, keyCheck }: Pick<ProviderConfig, 'dialect' | 'keyCheck'>,
+  { dialect = {}, keyCheck, bill = {}, always = {} }: Pick<ProviderConfig, 'dialect' | 'keyCheck' | 'bill' | 'always'>,
 ) {
   const headers = createCredentialHeader('authorization', credential, 'Bearer ');
   const completionsClient = http.createJsonClient('/chat/completions', {
     headers,
-    fieldFilter: createChatFilter(dialect),
+    fieldFilter: withFixedFields(createChatFilter(dialect), always),
   });
-  const responsesClient = http.createJsonClient('/responses', { headers, fieldFilter: responsesFilter });
-  const chat = new OpenAiChat(completionsClient, responsesClient, dialect);
+  const responsesClient = http.createJsonClient('/responses', {
+    headers,
+    fieldFilter: withFixedFields(responsesFilter, always),
+  });
+  const chat = new OpenAiChat(completionsClient, responsesClient, dialect, bill);
   const vectors = new OpenAiEmbeddings(
     http.createJsonClient('/embeddings', { headers, fieldFilter: embeddingsFilter }),
+    bill,
   );
   const images = new OpenAiImages(http, headers);
   return {

@@ -3,6 +3,7 @@ import type { Usage } from '#domain';
 import { type ClassifyError, toErrorReport } from '../../http/error-rules.ts';
 import type { JsonHttpClient, StreamFormat } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
+import { type BillFormat, parseReportedBill } from '../../http/reported-bill.ts';
 import { extractGeneratedText } from '../chat/partial-text.ts';
 import { withReasoningLimit } from '../chat/reasoning-limit.ts';
 import {
@@ -27,6 +28,7 @@ export class OpenAiChat {
     private readonly completionsClient: JsonHttpClient,
     private readonly responsesClient: JsonHttpClient,
     private readonly dialect: Dialect,
+    private readonly billFormat: BillFormat,
   ) {}
 
   /** Uses the Responses API if the endpoint supports only that one, and for a web search, which needs that API. */
@@ -51,29 +53,31 @@ export class OpenAiChat {
   private async requestChat(call: ChatCall): Promise<Completion | CompletionStream> {
     const { stream, withoutReasoning, identity, signal } = call;
     const body = toDialect(call.body, this.dialect, call.modelRules);
-    const parseCompletion = (text: string) => parseChatCompletion(text, call, this.completionsClient.classifyError);
+    const { classifyError } = this.completionsClient;
+    const parseCompletion = (text: string) => parseChatCompletion(text, call, classifyError, this.billFormat);
     if (!stream) return parseCompletion(await this.completionsClient.post(body, signal));
-    const translator = new ChatChunkTranslator(identity, withoutReasoning, this.completionsClient.classifyError);
+    const translator = new ChatChunkTranslator(identity, withoutReasoning, classifyError, this.billFormat);
     return this.completionsClient.stream(body, signal, { translator, parseCompletion });
   }
 
   private async requestChatAsResponse(call: ChatCall): Promise<Completion | CompletionStream> {
     const { search, stream, identity, signal } = call;
+    const { billFormat } = this;
     const request = withSearch(toResponsesRequest(toDialect(call.body, OPENAI_DIALECT, call.modelRules)), search);
+    const { classifyError } = this.responsesClient;
     const parseCompletion = (text: string) =>
-      toChatCompletion(parseResponsesCompletion(text, this.responsesClient.classifyError), identity);
+      toChatCompletion(parseResponsesCompletion(text, classifyError, billFormat), identity);
     if (!stream) return parseCompletion(await this.responsesClient.post(request, signal));
-    return this.streamResponse(call, request, {
-      translator: new ResponsesToChatTranslator(identity, this.responsesClient.classifyError),
-      parseCompletion,
-    });
+    const translator = new ResponsesToChatTranslator(identity, classifyError, billFormat);
+    return this.streamResponse(call, request, { translator, parseCompletion });
   }
 
   private async requestResponse(call: ChatCall): Promise<Completion | CompletionStream> {
     const request = withSearch(toResponsesDialect(call.body, call.modelRules), call.search);
-    const { classifyError } = this.responsesClient;
-    const parseCompletion = (text: string) => parseResponsesCompletion(text, classifyError);
-    const format = { translator: new ResponsesEventTranslator(classifyError), parseCompletion };
+    const { billFormat, responsesClient } = this;
+    const { classifyError } = responsesClient;
+    const parseCompletion = (text: string) => parseResponsesCompletion(text, classifyError, billFormat);
+    const format = { translator: new ResponsesEventTranslator(classifyError, billFormat), parseCompletion };
     if (call.stream) return this.streamResponse(call, request, format);
     return parseCompletion(await this.responsesClient.post(request, call.signal));
   }
@@ -93,6 +97,7 @@ function parseChatCompletion(
   text: string,
   { identity, withoutReasoning }: ChatCall,
   classifyError: ClassifyError,
+  billFormat: BillFormat,
 ): Completion {
   const { x_groq, ...completion } = parseCompletionJson(text, classifyError);
   const transformMessage = withoutReasoning ? omitReasoning : normalizeReasoningField;
@@ -106,6 +111,7 @@ function parseChatCompletion(
     },
     usage: parseOpenAiUsage(completion.usage) ?? parseOpenAiUsage(x_groq?.usage),
     vendorId: () => parseProviderRequestId(completion),
+    reportedBill: parseReportedBill(completion, billFormat),
     getDeliveredText: () =>
       completion.choices.map(({ message }) => (message ? getGeneratedText(message) : '')).join('\n'),
   };

@@ -1,6 +1,7 @@
 import { type EmbeddingCall, type EmbeddingsResponse, UpstreamError } from '#application';
 import type { JsonHttpClient } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
+import { type BillFormat, parseReportedBill } from '../../http/reported-bill.ts';
 import { parseOpenAiUsage } from './usage.ts';
 
 /** Matches the brackets, braces and strings of a JSON text. */
@@ -8,7 +9,10 @@ const MARKS = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}]/g;
 
 /** Embeddings with OpenAI's protocol. */
 export class OpenAiEmbeddings {
-  constructor(private readonly endpoint: JsonHttpClient) {}
+  constructor(
+    private readonly endpoint: JsonHttpClient,
+    private readonly billFormat: BillFormat,
+  ) {}
 
   async embed({ body, count, signal }: EmbeddingCall): Promise<EmbeddingsResponse> {
     const text = await this.endpoint.post(body, signal);
@@ -19,6 +23,7 @@ export class OpenAiEmbeddings {
       data: toDataJson(text, response.data, String(body.encoding_format)),
       usage: parseOpenAiUsage(reported),
       vendorId: parseProviderRequestId(response),
+      reportedBill: parseReportedBill(response, this.billFormat),
     };
   }
 }

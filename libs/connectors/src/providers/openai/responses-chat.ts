@@ -3,6 +3,7 @@
 import type { Completion, CompletionIdentity, SearchStatus } from '#application';
 import { type JsonObject } from '#kernel';
 import type { ClassifyError } from '../../http/error-rules.ts';
+import type { BillFormat } from '../../http/reported-bill.ts';
 import type { ForwardEvents } from '../../http/stream-relay.ts';
 import { formatJsonEvent, ResponsesEventTranslator, toSearchStatus } from './responses.ts';
 
@@ -23,8 +24,12 @@ export class ResponsesToChatTranslator extends ResponsesEventTranslator {
   private readonly searches = new Map<unknown, number>();
   private pendingStatuses: SearchStatus[] = [];
 
-  constructor({ id, model, provider, created }: CompletionIdentity, classifyError?: ClassifyError) {
-    super(classifyError);
+  constructor(
+    { id, model, provider, created }: CompletionIdentity,
+    classifyError?: ClassifyError,
+    billFormat?: BillFormat,
+  ) {
+    super(classifyError, billFormat);
     this.head = { id, object: 'chat.completion.chunk', created, model, provider };
   }
 

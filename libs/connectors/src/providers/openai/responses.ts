@@ -3,7 +3,7 @@
  * the id of the response and the numbers of its events.
  */
 
-import { type Completion, formatSseEvent, type SearchStatus, UpstreamError } from '#application';
+import { type Completion, formatSseEvent, type ReportedBill, type SearchStatus, UpstreamError } from '#application';
 import type { Usage } from '#domain';
 import { type JsonObject } from '#kernel';
 import {
@@ -14,6 +14,7 @@ import {
 } from '../../http/error-rules.ts';
 import { parseLatin1Event, toLatin1Json } from '../../http/latin1.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
+import { type BillFormat, parseReportedBill } from '../../http/reported-bill.ts';
 import { EventTranslator } from '../../http/stream-relay.ts';
 import { extractGeneratedText } from '../chat/partial-text.ts';
 import { MESSAGE_INTERRUPTED } from './chat-chunks.ts';
@@ -32,12 +33,16 @@ const FINAL_EVENT_TYPES = new Set(['response.completed', 'response.incomplete'])
 
 export class ResponsesEventTranslator extends EventTranslator {
   private reportedUsage: Usage | undefined;
+  private bill: ReportedBill = {};
   private upstreamId: string | undefined;
   private readonly generated: string[] = [];
   private bytes = 0;
   private readonly invoicedSearches = new Set<unknown>();
 
-  constructor(private readonly classifyError: ClassifyError = classifyCommonError) {
+  constructor(
+    private readonly classifyError: ClassifyError = classifyCommonError,
+    private readonly billFormat: BillFormat = {},
+  ) {
     super();
   }
 
@@ -47,6 +52,10 @@ export class ResponsesEventTranslator extends EventTranslator {
 
   vendorId(): string | undefined {
     return this.upstreamId;
+  }
+
+  reportedBill(): ReportedBill {
+    return this.bill;
   }
 
   getDeliveredText(): string {
@@ -84,6 +93,7 @@ export class ResponsesEventTranslator extends EventTranslator {
     if (!FINAL_EVENT_TYPES.has(type as string)) return '';
     this.hasEndMarker = true;
     this.reportedUsage = parseResponsesUsage((response as JsonObject | undefined)?.usage);
+    this.bill = parseReportedBill(response, this.billFormat);
     return this.createFinalEvent(parsed);
   }
 
@@ -118,7 +128,11 @@ export function formatJsonEvent(data: unknown): string {
 }
 
 /** @throws UpstreamError if `text` is not a response or reports a failure */
-export function parseResponsesCompletion(text: string, classifyError = classifyCommonError): Completion {
+export function parseResponsesCompletion(
+  text: string,
+  classifyError = classifyCommonError,
+  billFormat: BillFormat = {},
+): Completion {
   const response = parseResponse(text);
   const output = response.output as readonly JsonObject[];
   if (response.status === 'failed') {
@@ -138,6 +152,7 @@ export function parseResponsesCompletion(text: string, classifyError = classifyC
     body: response,
     usage: parseResponsesUsage(response.usage),
     vendorId: () => parseProviderRequestId(response),
+    reportedBill: parseReportedBill(response, billFormat),
     getDeliveredText: () => extractText(output),
     searches: collectSearches(output),
   };

@@ -1,0 +1,20 @@
+import type { PriceTerms } from '#domain';
+import type { PicoUsd } from '#kernel';
+
+/** What a provider reports about its bill of one call, in addition to the usage. */
+export interface ReportedBill {
+  /** What the provider bills for the call; undefined if it reports no cost. */
+  readonly cost?: PicoUsd;
+  /** Conditions of its price that it names, such as `service_tier`, if they are not the ones that the gateway requests. */
+  readonly terms?: PriceTerms;
+  /** The provider reports a cost that cannot be true. */
+  readonly isImplausible?: true;
+}
+
+/** What bills a web search. */
+export interface SearchBill {
+  readonly vendorId?: string | undefined;
+  /** Number of results that are invoiced in addition to the search. */
+  readonly extraResults?: number;
+  readonly reportedBill?: ReportedBill;
+}
