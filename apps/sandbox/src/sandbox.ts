@@ -4,7 +4,7 @@
  * The state of the sandbox is held in memory. Countinghouse calls the sandbox like real services, at configured URLs.
  */
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Log, type RunningProcess, StartError } from '#foundation';
 import { messagesRoutes } from './anthropic/messages.ts';
@@ -55,6 +55,8 @@ export interface SandboxOptions {
   readonly log?: Log;
   /** The URL under which others reach the sandbox, if it is not the listen address. */
   readonly publicUrl?: string | undefined;
+  /** Called with each request before it is served. Tests record requests and responses with it. */
+  readonly onRequest?: RequestListener;
 }
 
 /** @throws StartError if the port is in use */
@@ -63,9 +65,12 @@ export async function startSandbox({
   host = '127.0.0.1',
   log,
   publicUrl,
+  onRequest,
 }: SandboxOptions): Promise<RunningProcess & { readonly url: string }> {
   const { routes, nwc, close } = createWorld();
-  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, createListener(routes, log));
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS });
+  if (onRequest) server.on('request', onRequest);
+  server.on('request', createListener(routes, log));
   await listen(server, port, host);
   const url = `http://${host}:${(server.address() as AddressInfo).port}`;
   nwc.attach(server, publicUrl ?? url);

@@ -20,6 +20,8 @@ export { generateMalformed, type Malformed } from './inputs/malformed.ts';
 export { AUDIO_FORMATS, type AudioFormat, createAudioFile, type TestRecording } from './inputs/media-files.ts';
 export { OPENAPI_STRUCTURE } from './inputs/openapi-structure.ts';
 export { measureCpuMs, measureThreadCpuMs } from './measure-cpu.ts';
+export { ContractGate } from './provider-contracts/gate.ts';
+export { LISTED_DEVIATIONS, type ListedDeviation } from './provider-contracts/listed-deviations.ts';
 export { extendDelay, replaceDelays } from './replace-delays.ts';
 export {
   createCharge,

@@ -24,6 +24,7 @@ let isError: ValidateFunction;
 
 beforeAll(async () => {
   world = await TestWorld.open();
+  world.contracts.allowInvalidValues();
   account = await world.createAccount(FUNDED);
   document = (await world.get('/openapi.json')).body;
   const { components } = document;

@@ -126,6 +126,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
+  world.contracts.allowInvalidValues();
   account = await world.createAccount(105);
 });
 afterAll(() => world.close());

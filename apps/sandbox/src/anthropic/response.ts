@@ -105,6 +105,11 @@ function toUsage(output: SandboxModelOutput, fault: Fault | undefined) {
   };
 }
 
+/** The end of a stream lacks what the start of the message has reported. */
+function toDeltaUsage({ cache_creation, service_tier, inference_geo, speed, ...usage }: ReturnType<typeof toUsage>) {
+  return usage;
+}
+
 export function toEvents(
   output: SandboxModelOutput,
   { isThinkingVisible }: SandboxMessagesRequest,
@@ -150,7 +155,7 @@ export function toEvents(
       formatEvent({
         type: 'message_delta',
         delta: createStop(finish, fault),
-        ...withUsage(usage),
+        ...withUsage(toDeltaUsage(usage)),
       }) +
       formatEvent({ type: 'message_stop' }),
     malformed: 'event: content_block_delta\ndata: {"type":"content_block_de\n\n',

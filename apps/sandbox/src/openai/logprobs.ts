@@ -1,11 +1,21 @@
 import type { SandboxModelOutput } from '../provider/model-output.ts';
 import { findTokenStarts } from '../provider/tokens.ts';
 
+interface Logprob {
+  readonly token: string;
+  readonly bytes: readonly number[];
+  readonly logprob: number;
+}
+
+export interface TokenLogprob extends Logprob {
+  readonly top_logprobs: readonly Logprob[];
+}
+
 /**
  * Returns a high probability for each token, and `top` alternatives: the token itself, then generated ones.
  * @returns an empty list if `top` is undefined
  */
-export function toLogprobs(text: string, top: number | undefined): readonly object[] {
+export function toLogprobs(text: string, top: number | undefined): readonly TokenLogprob[] {
   if (top === undefined) return [];
   const starts = findTokenStarts(text);
   return starts.map((from, at) => {
@@ -15,6 +25,13 @@ export function toLogprobs(text: string, top: number | undefined): readonly obje
       createEntry(rank === 0 ? token : `?${rank}`, -0.5 * (rank + 0.25)),
     );
     return { ...createEntry(token, -0.125), top_logprobs: alternatives };
+  });
+}
+
+/** Returns log probabilities as in events of Responses, where they have no bytes. */
+export function toEventLogprobs(logprobs: readonly TokenLogprob[]) {
+  return logprobs.map(({ bytes: _, top_logprobs, ...rest }) => {
+    return { ...rest, top_logprobs: top_logprobs.map(({ token, logprob }) => ({ token, logprob })) };
   });
 }
 

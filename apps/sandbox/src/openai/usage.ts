@@ -42,6 +42,13 @@ function toCostFields(
   return toCostReport(costField, reportedBill.cost ?? formatUsd(cost));
 }
 
+/** The costs at the router's own provider, which are reported to customers who bring their keys. */
+const ROUTER_COST_DETAILS = {
+  upstream_inference_cost: null,
+  upstream_inference_prompt_cost: 0,
+  upstream_inference_completions_cost: 0,
+};
+
 /** Returns the cost as the provider reports it: https://openrouter.ai/docs/use-cases/usage-accounting */
 export function toCostReport(
   costField: NonNullable<OpenAiProvider['costField']>,
@@ -50,6 +57,6 @@ export function toCostReport(
   const isRouter = costField === 'cost';
   return {
     [costField]: Number(usd),
-    ...(isRouter ? { cost_details: { upstream_inference_cost: null }, is_byok: false } : {}),
+    ...(isRouter ? { cost_details: ROUTER_COST_DETAILS, is_byok: false } : {}),
   };
 }

@@ -26,6 +26,7 @@ import { openGateway } from '../../../../apps/gateway/src/gateway.ts';
 import { ProjectorModule } from '../../../../apps/projector/src/projector.module.ts';
 import { SagasModule } from '../../../../apps/sagas/src/sagas.module.ts';
 import { startSandbox } from '../../../../apps/sandbox/src/sandbox.ts';
+import { ContractGate } from '../provider-contracts/gate.ts';
 import { SandboxBillReader } from './sandbox-bill.ts';
 import { type EnvironmentVariables, resolveSandboxSettings } from './sandbox-settings.ts';
 import { copyCatalogue, TEST_DAY } from './test-catalogue.ts';
@@ -54,7 +55,11 @@ export class TestWorld {
   private constructor(
     readonly api: string,
     readonly sandbox: string,
-    private readonly role: { readonly app: INestApplicationContext; readonly secrets: SecretWatch },
+    private readonly parts: {
+      readonly app: INestApplicationContext;
+      readonly secrets: SecretWatch;
+      readonly contracts: ContractGate;
+    },
     private readonly resources: AsyncDisposableStack,
   ) {}
 
@@ -88,7 +93,9 @@ export class TestWorld {
     resources.defer(() => rm(directory, { recursive: true }));
     const catalogue = path.join(directory, 'catalogue');
     if (models.length > 0) await copyCatalogue(catalogue, models);
-    const sandbox = closeOnExit(await startSandbox({ port: 0 }));
+    const contracts = new ContractGate();
+    resources.defer(async () => contracts.assertNone());
+    const sandbox = closeOnExit(await startSandbox({ port: 0, onRequest: contracts.onRequest }));
     const environment =
       typeof environmentOrFactory === 'function' ? await environmentOrFactory(sandbox.url) : environmentOrFactory;
     const isGiven = environment.DATABASE_URL !== undefined || environment.DATABASE_URL_FILE !== undefined;
@@ -114,11 +121,17 @@ export class TestWorld {
         return { ...(await openGateway(role, ProjectorModule, SagasModule)), secrets };
       }),
     );
-    return new TestWorld(role.api, sandbox.url, role, resources);
+    const { api, app, secrets } = role;
+    return new TestWorld(api, sandbox.url, { app, secrets, contracts }, resources);
   }
 
   get foundation(): Foundation {
-    return this.role.app.get(Foundation);
+    return this.parts.app.get(Foundation);
+  }
+
+  /** Checks all calls to simulated providers; closing the world fails if one deviates from their contracts. */
+  get contracts(): ContractGate {
+    return this.parts.contracts;
   }
 
   get databaseUrl(): string {
@@ -140,7 +153,7 @@ export class TestWorld {
    * @returns a function that restarts the clock
    */
   stopClock(): () => void {
-    const clock = this.role.app.get(Clock);
+    const clock = this.parts.app.get(Clock);
     const at = clock.nowMs();
     Object.defineProperty(clock, 'nowMs', { value: () => at, configurable: true });
     return () => void Reflect.deleteProperty(clock, 'nowMs');
@@ -148,7 +161,7 @@ export class TestWorld {
 
   /** Applies secrets in files that have changed, as a process does every few seconds. */
   readSecretsAgain(): Promise<void> {
-    return this.role.secrets.poll();
+    return this.parts.secrets.poll();
   }
 
   /** Starts another gateway on the same stores, and closes it with the world. @returns its URL */
@@ -177,7 +190,7 @@ export class TestWorld {
 
   /** Returns the internal id of an account, as used in events and tables. */
   getAccountId({ creditId }: TestAccount): string {
-    return toAccountIds(creditId, this.role.app.get(Secrets))[0];
+    return toAccountIds(creditId, this.parts.app.get(Secrets))[0];
   }
 
   /** Pays a top-up of `usd`, to which a bonus is added, and waits until it is credited. */
@@ -247,15 +260,15 @@ export class TestWorld {
 
   /** Stores a file for a day. @returns the path and query of its signed URL */
   async storeFile(bytes: Uint8Array, mediaType: string): Promise<string> {
-    const until = this.role.app.get(Clock).nowMs() + MAX_LINK_LIFETIME_MS;
+    const until = this.parts.app.get(Clock).nowMs() + MAX_LINK_LIFETIME_MS;
     const id = generateFileId('gen', until);
-    await this.role.app.get(FileStore).save({ id, n: 0, mediaType, bytes });
-    return `${toFilePath(id, 0)}?${this.role.app.get(LinkSigner).createQuery('file', toFilePath(id, 0), until)}`;
+    await this.parts.app.get(FileStore).save({ id, n: 0, mediaType, bytes });
+    return `${toFilePath(id, 0)}?${this.parts.app.get(LinkSigner).createQuery('file', toFilePath(id, 0), until)}`;
   }
 
   /** Returns the service that implements a port. */
   getService<T>(port: { readonly prototype: T }): T {
-    return this.role.app.get(port as never);
+    return this.parts.app.get(port as never);
   }
 
   /** Returns all events so far, of one account's stream or of all streams. */
@@ -264,7 +277,7 @@ export class TestWorld {
     for await (const { events } of this.foundation.store.readAll(START_POSITION))
       allEvents.push(...(events as typeof allEvents));
     if (!account) return allEvents;
-    const streams = toAccountIds(account.creditId, this.role.app.get(Secrets)).map((id) => `account-${id}`);
+    const streams = toAccountIds(account.creditId, this.parts.app.get(Secrets)).map((id) => `account-${id}`);
     return allEvents.filter(({ stream }) => streams.includes(stream));
   }
 

@@ -27,7 +27,8 @@ export function embeddingRoutes(provider: OpenAiProvider, bill: SandboxBill): Ro
       if (applyFault(fault, call, createFaultError)) return;
       const tokens = fault === 'zero' ? NO_TOKENS : { ...NO_TOKENS, input: request.tokens };
       const cost = directive.reportedBill.cost ?? formatUsd(calculateCost(request.model.price, tokens));
-      const costFields = provider.costField === undefined ? {} : toCostReport(provider.costField, cost);
+      // DeepInfra documents its cost only for chats.
+      const costFields = provider.costField === 'cost' ? toCostReport(provider.costField, cost) : {};
       const json = JSON.stringify(createResponse(request, fault, costFields));
       const half = json.slice(0, json.length / 2);
       if (fault === 'malformed') return call.sendJsonText(200, half);

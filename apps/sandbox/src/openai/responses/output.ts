@@ -118,15 +118,21 @@ export function createResponseObject(
     temperature: body.temperature ?? 1,
     text: { format, verbosity },
     tool_choice: body.tool_choice ?? 'auto',
-    tools: body.tools ?? [],
+    tools: ((body.tools ?? []) as readonly SandboxContentPart[]).map(withStrictness),
     top_logprobs: body.top_logprobs ?? 0,
     top_p: body.top_p ?? 1,
     truncation: body.truncation ?? 'disabled',
     usage: null,
-    user: body.user ?? null,
+    ...(body.user === undefined ? {} : { user: body.user }),
     metadata: body.metadata ?? {},
+    access_programs: null,
     ...state,
   };
+}
+
+/** Functions are strict by default. */
+function withStrictness(tool: SandboxContentPart): SandboxContentPart {
+  return tool.type === 'function' ? { strict: true, ...tool } : tool;
 }
 
 /** Returns the response object as it is at the end of the response. */
@@ -152,7 +158,7 @@ function toResponsesUsage(output: OpenAiOutput, fault: Fault | undefined) {
   const chat = toUsage(output, fault);
   return {
     input_tokens: chat.prompt_tokens,
-    input_tokens_details: { cached_tokens: chat.prompt_tokens_details.cached_tokens },
+    input_tokens_details: { cached_tokens: chat.prompt_tokens_details.cached_tokens, cache_write_tokens: 0 },
     output_tokens: chat.completion_tokens,
     output_tokens_details: { reasoning_tokens: chat.completion_tokens_details.reasoning_tokens },
     total_tokens: chat.total_tokens,

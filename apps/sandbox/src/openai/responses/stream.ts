@@ -4,7 +4,7 @@ import type { Frame, StreamParts } from '../../provider/delivery.ts';
 import type { Fault } from '../../provider/directive.ts';
 import type { TextChunk } from '../../provider/model-output.ts';
 import type { SandboxContentPart } from '../chat-request.ts';
-import { toLogprobs } from '../logprobs.ts';
+import { type TokenLogprob, toEventLogprobs, toLogprobs } from '../logprobs.ts';
 import {
   createFinishedResponse,
   createReasoningItem,
@@ -91,9 +91,7 @@ function createSearchEvents(output: OpenAiOutput): readonly Event[] {
   const first = output.reasoning > 0 ? 1 : 0;
   return createSearchItems(output).flatMap((item, at) => {
     const output_index = first + at;
-    const { action: _, ...started } = { ...item, status: 'in_progress' } as SandboxOutputItem & {
-      readonly action?: unknown;
-    };
+    const started = { ...item, status: 'in_progress' };
     const createProgressEvent = (state: string) => ({
       type: `response.web_search_call.${state}`,
       item_id: item.id,
@@ -160,7 +158,7 @@ function createDeltaEvent(
   const position = { item_id: item.id, output_index };
   if (item.type !== 'message')
     return { type: `response.${item.type}_${CONTENT_FIELDS[item.type]}.delta`, ...position, delta, ...padding };
-  const logprobs = toLogprobs(delta, extras.logprobs);
+  const logprobs = toEventLogprobs(toLogprobs(delta, extras.logprobs));
   return { type: 'response.output_text.delta', ...position, content_index: 0, delta, logprobs, ...padding };
 }
 
@@ -169,11 +167,7 @@ function createClosingEvents({ item, output_index }: ItemPosition, output: OpenA
   const done = { type: 'response.output_item.done', output_index, item };
   if (item.type !== 'message') {
     const contentField = CONTENT_FIELDS[item.type] as string;
-    const name = item.type === 'function_call' ? { name: item.name } : {};
-    return [
-      { type: `response.${item.type}_${contentField}.done`, ...position, ...name, [contentField]: output.text },
-      done,
-    ];
+    return [{ type: `response.${item.type}_${contentField}.done`, ...position, [contentField]: output.text }, done];
   }
   const [part] = item.content as readonly SandboxContentPart[];
   const at = { ...position, content_index: 0 };
@@ -182,7 +176,12 @@ function createClosingEvents({ item, output_index }: ItemPosition, output: OpenA
   });
   return [
     ...annotations,
-    { type: 'response.output_text.done', ...at, text: output.text, logprobs: part?.logprobs },
+    {
+      type: 'response.output_text.done',
+      ...at,
+      text: output.text,
+      logprobs: toEventLogprobs(part?.logprobs as TokenLogprob[]),
+    },
     { type: 'response.content_part.done', ...at, part },
     done,
   ];

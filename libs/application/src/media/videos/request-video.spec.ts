@@ -102,7 +102,9 @@ test('a video is not requested if its client disconnects while the request waits
 });
 
 test('a video whose response is stored waits for money without its client', async () => {
-  expect((await waitForMoney(true).waiting).disconnected).toBeUndefined();
+  const { billing, waiting } = waitForMoney(true);
+  expect((await waiting).disconnected).toBeUndefined();
+  await billing.drain(0);
 });
 
 test('a shutdown waits for a video that waits for money, and ends the wait after the time for running requests', async () => {

@@ -35,6 +35,18 @@ describe('a chat request', () => {
     expect(chat({ model })).toEqual({ model });
   });
 
+  test('has the fields of a role in messages of that role only', () => {
+    const fields = { content: 'Hi', refusal: ' ', tool_calls: null, tool_call_id: 'call_1' };
+    const roles = ['user', 'system', 'assistant', 'tool'];
+    const { messages } = chat({ messages: roles.map((role) => ({ role, ...fields })) }) as { messages: object[] };
+    expect(messages.map((message) => Object.keys(message))).toEqual([
+      ['role', 'content'],
+      ['role', 'content'],
+      ['role', 'content', 'refusal', 'tool_calls'],
+      ['role', 'content', 'tool_call_id'],
+    ]);
+  });
+
   test('has only the fields of a replayed message that the provider supports', () => {
     const replayed = {
       role: 'assistant',

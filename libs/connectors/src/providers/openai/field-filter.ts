@@ -5,6 +5,8 @@
  * `web_search_options`, a `store` that is not false, `prompt_cache_retention`, and the `plugins`, `models`, `route`,
  * `transforms` and `preset` of a router.
  */
+
+import { isJsonObject } from '#kernel';
 import {
   allowAny,
   allowByType,
@@ -99,6 +101,8 @@ const SAMPLING = {
 
 /** Additional fields of a message for a provider whose dialect does not list them. */
 const DEFAULT_MESSAGE_FIELDS = ['name'];
+/** Fields that only messages of the model have. */
+const ASSISTANT_FIELDS: ReadonlySet<string> = new Set(['refusal', 'reasoning', 'reasoning_details', 'annotations']);
 
 /** Filters a chat completion request in the dialect of a provider. */
 export function createChatFilter({ messages = DEFAULT_MESSAGE_FIELDS }: Dialect): FieldFilter {
@@ -115,10 +119,16 @@ export function createChatFilter({ messages = DEFAULT_MESSAGE_FIELDS }: Dialect)
       video_url: createPartFilter('video_url', allowFields({ url: allowAny })),
     }),
   );
-  const message = allowFields({
+  const shared = {
     role: allowAny,
     content,
-    tool_call_id: allowAny,
+    ...allowNames(messages.filter((name) => !ASSISTANT_FIELDS.has(name))),
+    ...marked,
+  };
+  const toolMessage = allowFields({ ...shared, tool_call_id: allowAny });
+  const assistantMessage = allowFields({
+    ...shared,
+    ...allowNames(messages.filter((name) => ASSISTANT_FIELDS.has(name))),
     tool_calls: allowEach(
       allowFields({
         id: allowAny,
@@ -128,9 +138,13 @@ export function createChatFilter({ messages = DEFAULT_MESSAGE_FIELDS }: Dialect)
         custom: allowFields({ name: allowAny, input: allowAny }),
       }),
     ),
-    ...allowNames(messages),
-    ...marked,
   });
+  const otherMessage = allowFields(shared);
+  const message: FieldFilter = (value, at) => {
+    const role = isJsonObject(value) ? value.role : undefined;
+    if (role === 'assistant') return assistantMessage(value, at);
+    return role === 'tool' ? toolMessage(value, at) : otherMessage(value, at);
+  };
   const createToolFilter = (name: string, rule: FieldFilter) =>
     allowFields({ type: allowAny, [name]: rule, ...marked });
   const tools = allowByType(

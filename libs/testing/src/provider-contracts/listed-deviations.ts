@@ -1,0 +1,148 @@
+/**
+ * Deviations from the contracts: those that providers tolerate or that their SDKs do not describe, each with its
+ * evidence, and those that remain to be corrected. The contract gate fails for any other deviation, and for an entry
+ * that no longer occurs.
+ */
+import type { Deviation } from './find-deviations.ts';
+
+export interface ListedDeviation extends Pick<Deviation, 'path' | 'problem'> {
+  /** Provider and message, such as `groq chatRequest`. */
+  readonly message: string;
+  /** Why it is not an error, with a source, or what remains to be corrected. */
+  readonly evidence: string;
+}
+
+/** Lists paths of one message. */
+function list(
+  message: string,
+  problem: Deviation['problem'],
+  evidence: string,
+  paths: readonly string[],
+): readonly ListedDeviation[] {
+  return paths.map((path) => ({ message, path, problem, evidence }));
+}
+
+const CHAT_REQUESTS = ['openai', 'openrouter', 'groq', 'deepinfra'].map((provider) => `${provider} chatRequest`);
+
+const CALL_INDEX =
+  'Clients send back the index that a streamed call had; providers ignore it ' +
+  '(https://github.com/epam/ai-dial-sdk/issues/293).';
+const TOOL_NAME =
+  'The name of the called function, which messages of the former role `function` had; providers ignore it. Groq does ' +
+  'not get it, because it rejects names (https://console.groq.com/docs/openai).';
+const CUSTOM_CALL =
+  'The API sends it, and the SDK lacks it: https://platform.openai.com/docs/guides/function-calling#custom-tools has ' +
+  'an example.';
+const SENT_BY_API =
+  'The API sends it: https://platform.openai.com/docs/api-reference/responses/object and responses-streaming have ' +
+  'examples.';
+const REASONING =
+  'The SDK lacks options of the API: https://github.com/OpenRouterTeam/typescript-sdk/issues/693, ' +
+  'https://openrouter.ai/docs/use-cases/reasoning-tokens.';
+const MAX_PRICE =
+  'The SDK has texts, the documentation numbers: https://openrouter.ai/docs/features/provider-routing#maximum-price.';
+const SAMPLING =
+  'The SDK describes version 2026-10-21 of the API, which has no sampling; version 2023-06-01, which we request, has ' +
+  'it for earlier models (https://docs.claude.com/en/api/versioning).';
+const BASE64 = 'With encoding_format "base64" a vector is text, which the SDK decodes (resources/embeddings.js).';
+const GROQ_USAGE =
+  'Groq sends usage in a last chunk if it is requested as from OpenAI: https://github.com/Portkey-AI/gateway/issues/1338.';
+
+const TOLERATED: readonly ListedDeviation[] = [
+  ...CHAT_REQUESTS.flatMap((message) => list(message, 'unknown field', CALL_INDEX, ['messages[].tool_calls[].index'])),
+  ...CHAT_REQUESTS.filter((message) => !message.startsWith('groq')).flatMap((message) =>
+    list(message, 'unknown field', TOOL_NAME, ['messages[].name']),
+  ),
+  ...list('openai responsesRequest', 'missing field', 'Functions are strict by default.', ['tools[].strict']),
+  ...list(
+    'openai responsesRequest',
+    'invalid value',
+    'Text of the model without id and annotations: https://github.com/langchain-ai/langchain/pull/32557 has both forms.',
+    ['input[].content[].type'],
+  ),
+  ...list('openai responsesResponse', 'unknown field', SENT_BY_API, ['store']),
+  ...list('openai responsesEvent', 'unknown field', SENT_BY_API, ['response.store']),
+  ...list('openai responsesEvent', 'invalid value', 'Null until the response is complete, as in the same examples.', [
+    'response.usage',
+  ]),
+  ...list('openai responsesResponse', 'unknown field', CUSTOM_CALL, ['output[].status']),
+  ...list('openai responsesEvent', 'unknown field', CUSTOM_CALL, ['item.status', 'response.output[].status']),
+  ...list('openai embeddingsResponse', 'invalid value', BASE64, ['data[].embedding']),
+  ...list('deepinfra embeddingsResponse', 'invalid value', BASE64, ['data[].embedding']),
+  ...list('groq chatRequest', 'unknown field', GROQ_USAGE, ['stream_options']),
+  ...list('groq chatEvent', 'unknown field', GROQ_USAGE, ['usage']),
+  ...list('openrouter chatRequest', 'unknown field', REASONING, ['reasoning.exclude', 'reasoning.max_tokens']),
+  ...list('openrouter chatRequest', 'invalid value', MAX_PRICE, [
+    'provider.max_price.prompt',
+    'provider.max_price.completion',
+    'provider.max_price.request',
+    'provider.max_price.image',
+  ]),
+  ...list(
+    'openrouter chatRequest',
+    'unknown field',
+    'Annotations of files are sent back: https://openrouter.ai/docs/features/multimodal/pdfs.',
+    ['messages[].annotations'],
+  ),
+  ...list(
+    'openrouter chatResponse',
+    'unknown field',
+    'Citations of web searches: https://openrouter.ai/docs/features/web-search.',
+    ['choices[].message.annotations'],
+  ),
+  ...['chatResponse', 'chatEvent'].flatMap((message) =>
+    list(`openrouter ${message}`, 'unknown field', 'The API names the provider it called; its SDK has no such field.', [
+      'provider',
+    ]),
+  ),
+  ...list('anthropic messagesRequest', 'unknown field', SAMPLING, ['temperature', 'top_p', 'top_k']),
+  ...list('anthropic messagesEvent', 'invalid value', 'Heartbeats: core/streaming.js of the SDK skips them.', ['type']),
+];
+
+const OPENAI_FIELDS = 'The sandbox sends the fields of OpenAI for this provider.';
+const NEW_FIELDS = 'The sandbox lacks fields of this year.';
+const FINGERPRINT = 'The sandbox sends null instead of omitting the field.';
+
+/** Deviations that are to be corrected. */
+const OPEN: readonly ListedDeviation[] = [
+  ...list('deepinfra chatRequest', 'unknown field', 'Not in its document; it is unknown whether it is ignored.', [
+    ...['tools[].function.strict', 'response_format.json_schema.strict', 'parallel_tool_calls'],
+  ]),
+  ...list('groq chatResponse', 'unknown field', OPENAI_FIELDS, [
+    'choices[].message.refusal',
+    'usage.prompt_tokens_details.audio_tokens',
+    'usage.completion_tokens_details.audio_tokens',
+    'usage.completion_tokens_details.accepted_prediction_tokens',
+    'usage.completion_tokens_details.rejected_prediction_tokens',
+  ]),
+  ...list('groq chatEvent', 'unknown field', OPENAI_FIELDS, [
+    'service_tier',
+    'choices[].delta.refusal',
+    'obfuscation',
+    'x_groq.usage.prompt_tokens_details.audio_tokens',
+    'x_groq.usage.completion_tokens_details.audio_tokens',
+    'x_groq.usage.completion_tokens_details.accepted_prediction_tokens',
+    'x_groq.usage.completion_tokens_details.rejected_prediction_tokens',
+  ]),
+  ...list('openrouter chatEvent', 'unknown field', OPENAI_FIELDS, ['obfuscation']),
+  ...list('openrouter error', 'unknown field', OPENAI_FIELDS, ['error.type', 'error.param']),
+  ...list('openrouter error', 'invalid value', OPENAI_FIELDS, ['error.code']),
+  ...list('openrouter chatEvent', 'invalid value', OPENAI_FIELDS, ['usage']),
+  ...['openai', 'groq', 'deepinfra'].flatMap((provider) =>
+    ['chatResponse', 'chatEvent'].flatMap((message) =>
+      list(`${provider} ${message}`, 'invalid value', FINGERPRINT, ['system_fingerprint']),
+    ),
+  ),
+  ...list('openrouter chatEvent', 'invalid value', FINGERPRINT, ['system_fingerprint']),
+  ...list('anthropic messagesResponse', 'missing field', NEW_FIELDS, [
+    ...['container', 'diagnostics', 'content[].citations', 'content[].caller'],
+    ...['server_tool_use', 'speed'].map((name) => `usage.${name}`),
+  ]),
+  ...list('anthropic messagesEvent', 'missing field', NEW_FIELDS, [
+    ...['container', 'diagnostics'].map((name) => `message.${name}`),
+    ...['server_tool_use', 'speed'].map((name) => `message.usage.${name}`),
+    ...['content_block.citations', 'content_block.caller', 'delta.container', 'usage.server_tool_use'],
+  ]),
+];
+
+export const LISTED_DEVIATIONS: readonly ListedDeviation[] = [...TOLERATED, ...OPEN];
