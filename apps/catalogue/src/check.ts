@@ -14,7 +14,8 @@ export interface CatalogueReport {
 
 /**
  * Reads a catalogue, and reports its ends as of a UTC day. A model that has retired is a problem unless a successor can
- * be named to its customers. With one, it may stay in the files for as long as customers still request it.
+ * be named to its customers. With one, it may stay in the files for as long as customers still request it. An endpoint
+ * that has retired may stay too, as long as another one serves its model: nothing calls it.
  * @param directory undefined for the catalogue that ships with the project
  * @throws Error if a file is invalid; StartError if a lookup rejects its own example
  */
@@ -23,7 +24,8 @@ export function checkCatalogue(directory: string | undefined, day: string): Cata
   const { models, dataEndpoints, priceList } = catalogue;
   dataEndpoints.forEach(assertValidExample);
   const ends = listEnds(catalogue, day);
-  const isProblem = ({ isOver, successor }: CatalogueEnd) => isOver && successor === undefined;
+  const isProblem = ({ endpoint, isOver, successor }: CatalogueEnd) =>
+    endpoint === undefined && isOver && successor === undefined;
   return {
     summary: `${models.length} models, ${dataEndpoints.length} lookups, price list ${priceList.version}`,
     warnings: ends.filter((end) => !isProblem(end)).map(describeEnd),
@@ -35,8 +37,8 @@ function describeEnd({ model, endpoint, day, isOver, successor }: CatalogueEnd):
   const owner = endpoint === undefined ? `model "${model}"` : `endpoint "${endpoint}" of model "${model}"`;
   if (!isOver) return `${owner} retires on ${day}${endpoint === undefined ? describeSuccessor(successor) : ''}`;
   if (successor !== undefined) return `${owner} was retired on ${day}; requests for it get 410 and "${successor}"`;
-  const advice = endpoint === undefined ? 'name a successor that is sold, or remove the model' : 'remove it';
-  return `${owner} was retired on ${day}: ${advice}`;
+  if (endpoint !== undefined) return `${owner} was retired on ${day}; other endpoints serve the model`;
+  return `${owner} was retired on ${day}: name a successor that is sold, or remove the model`;
 }
 
 function describeSuccessor(successor: string | undefined): string {

@@ -46,7 +46,7 @@ function formatDemonstration(api: string, sandbox: string): string {
       -H 'Content-Type: application/json' -d '{"amount":5,"currency":"USD"}' | sed 's/.*"lightning_invoice":"\\([^"]*\\)".*/\\1/')
     curl -sw '\\n' ${sandbox}/wallet/pay -H 'Content-Type: application/json' -d "{\\"invoice\\":\\"$invoice\\"}"; sleep 1
     curl -sw '\\n' ${api}/v1/chat/completions -H "Authorization: Bearer $key" -H 'Content-Type: application/json' \\
-      -d '{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"Say hello"}]}'
+      -d '{"model":"openai/gpt-5.4-mini","messages":[{"role":"user","content":"Say hello"}]}'
     curl -sw '\\n' -X POST ${api}/credits/balance -H "Authorization: Bearer $key"
 
 `;

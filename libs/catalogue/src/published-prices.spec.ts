@@ -34,8 +34,8 @@ function multiply(decimal: string, by: number, decimals: number): string {
   return (BigInt(digits) * BigInt(by)).toString();
 }
 
-/** An odd number of tokens, so that no rounding can hide. */
-const TOKENS = 123_457;
+/** An odd number of tokens, so that no rounding can hide, below the lowest tier. */
+const TOKENS = 98_765;
 /** A price per million tokens has this many decimals per token in pico-USD. */
 const DECIMALS = 6;
 

@@ -28,7 +28,7 @@ export class ChatController {
     paid: true,
     searches: true,
     body: ChatRequest,
-    example: { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'Hello' }] },
+    example: { model: 'openai/gpt-5.4-mini', messages: [{ role: 'user', content: 'Hello' }] },
     response: { ...jsonContent(ChatCompletion), ...sseContent(ChatCompletionChunk) },
     errors: [402, 404, 409, 410, 429, 502, 504],
   })

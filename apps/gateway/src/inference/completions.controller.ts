@@ -28,7 +28,7 @@ export class CompletionsController {
     paid: true,
     searches: true,
     body: CompletionRequest,
-    example: { model: 'openai/gpt-5-mini', prompt: 'Hello' },
+    example: { model: 'openai/gpt-5.4-mini', prompt: 'Hello' },
     response: { ...jsonContent(TextCompletion), ...sseContent(TextCompletionChunk) },
     errors: [402, 404, 409, 410, 429, 502, 504],
   })

@@ -19,7 +19,7 @@ export const getModel: OperationOptions = {
   auth: 'optional',
   cacheable: true,
   params: {
-    id: { description: 'The id of a model; its slash may be sent as %2F', example: 'openai/gpt-5-mini' },
+    id: { description: 'The id of a model; its slash may be sent as %2F', example: 'openai/gpt-5.4-mini' },
   },
   response: jsonContent(ModelSchema),
   errors: [404, 410],
@@ -41,12 +41,12 @@ export const listEndpoints: OperationOptions = {
   id: 'listEndpoints',
   params: {
     author: { description: 'The part of an id before the slash', example: 'openai' },
-    slug: { description: 'The part of an id after the slash', example: 'gpt-5-mini' },
+    slug: { description: 'The part of an id after the slash', example: 'gpt-5.4-mini' },
   },
 };
 
 export const listEndpointsById: OperationOptions = {
   ...endpoints,
   id: 'listEndpointsById',
-  params: { id: { description: 'An id with its slash as %2F, or an alias', example: 'gpt-5-mini' } },
+  params: { id: { description: 'An id with its slash as %2F, or an alias', example: 'gpt-5.4-mini' } },
 };

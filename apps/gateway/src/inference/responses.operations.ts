@@ -21,7 +21,7 @@ export const createResponse: OperationOptions = {
   paid: true,
   searches: true,
   body: ResponsesInput,
-  example: { model: 'openai/gpt-5-mini', input: 'Hello' },
+  example: { model: 'openai/gpt-5.4-mini', input: 'Hello' },
   response: { ...jsonContent(ResponseSchema), ...sseContent(ResponseStreamEvent) },
   errors: [402, 404, 409, 410, 429, 502, 504],
 };
@@ -35,7 +35,7 @@ export const countResponseTokens: OperationOptions = {
   auth: 'key',
   largeBody: true,
   body: ConversationInput,
-  example: { model: 'openai/gpt-5-mini', input: 'Hello' },
+  example: { model: 'openai/gpt-5.4-mini', input: 'Hello' },
   response: jsonContent(ResponseTokens),
   errors: [402, 404, 410],
 };
@@ -49,7 +49,7 @@ export const compactResponse: OperationOptions = {
   auth: 'key',
   paid: true,
   body: ConversationInput,
-  example: { model: 'openai/gpt-5-mini', input: 'Hello' },
+  example: { model: 'openai/gpt-5.4-mini', input: 'Hello' },
   response: jsonContent(CompactedResponse),
   errors: [402, 404, 409, 410, 429, 502, 504],
 };

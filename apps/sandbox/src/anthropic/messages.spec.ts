@@ -203,7 +203,7 @@ describe("Anthropic's request validation", () => {
     ['no max_tokens', { model: 'claude-opus-4-6', messages: hello }, /^max_tokens: Field required/],
     ['no messages', { model: 'claude-opus-4-6', max_tokens: 1 }, /^messages: Field required/],
     ['an empty list of messages', { ...asked, messages: [] }, /at least one message/],
-    ['max_tokens above the maximum', { ...asked, max_tokens: 64_001 }, /maximum allowed number of output tokens/],
+    ['max_tokens above the maximum', { ...asked, max_tokens: 128_001 }, /maximum allowed number of output tokens/],
     ['a parameter of OpenAI', { ...asked, n: 1 }, /^n: Extra inputs are not permitted/],
     ['a system message', { ...asked, messages: [{ role: 'system', content: 'x' }] }, /top-level `system`/],
     ['a tool message', { ...asked, messages: [{ role: 'tool', content: 'x' }] }, /Unexpected role "tool"/],

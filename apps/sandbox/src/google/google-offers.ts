@@ -39,9 +39,7 @@ export const GEMINI_IMAGES: Readonly<Record<string, ImageOffer>> = {
     thoughts: 0,
   },
   'gemini-3.1-flash-image': FLASH,
-  'gemini-3.1-flash-image-preview': FLASH,
   'gemini-3-pro-image': PRO,
-  'gemini-3-pro-image-preview': PRO,
 };
 
 export interface VideoOffer {

@@ -70,7 +70,7 @@ export class ImagesController {
     payPerRequest: true,
     upload: { maxBytes: MAX_IMAGE_BYTES, files: ['image', 'mask'], optional: ['mask'], maxFiles: MAX_FILES },
     body: ImageEditRequest,
-    example: { model: 'openai/gpt-image-1.5', prompt: 'The same at night' },
+    example: { model: 'google/nano-banana-2', prompt: 'The same at night' },
     response: { ...jsonContent(ImageList), ...sseContent(ImageEvent) },
     errors: ERRORS,
   })
