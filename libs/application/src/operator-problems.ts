@@ -127,6 +127,7 @@ export class OperatorProblems {
       },
       recordFailure: (error, requestedPauseSeconds = 0) => {
         const problem = error instanceof UpstreamError && !error.isResting ? error.operatorProblem : undefined;
+        if (problem?.scope !== 'service') rest.repeatAttempt();
         if (!isCurrent() || problem === undefined) return;
         const { reason, scope } = problem;
         this.count(service, reason);
@@ -200,6 +201,11 @@ export class Rest {
     this.isProbing = false;
     const milliseconds = Math.min(MIN_REST_MS * 2 ** this.failures++, MAX_REST_MS);
     this.until = this.now() + Math.max(milliseconds, requestedMs);
+  }
+
+  /** Lets another request be sent, because the last one after a rest has failed for a reason that shows nothing. */
+  repeatAttempt(): void {
+    if (this.isProbing) this.until = this.now();
   }
 
   end(): void {

@@ -112,7 +112,7 @@ async function createTwins(usd: number, settings: KeySettings = {}): Promise<Twi
 
 /** Ids, secrets, hashes, invoices and signatures are longer than words. */
 const ID = /[\w-]{20,}/g;
-const TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
+const TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z|(?<=[?&]exp=)\d+/g;
 const MIN_UNIX_TIME = 1_700_000_000;
 /** Headers that depend on sizes, the time or the connection. */
 const VARIABLE_HEADERS = new Set(['content-length', 'date', 'etag', 'keep-alive', 'connection', 'transfer-encoding']);

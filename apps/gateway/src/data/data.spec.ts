@@ -1,9 +1,18 @@
 import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { Clock } from '#application';
 import { verify } from '#audit';
 import { readCatalogue, readProviders } from '#catalogue';
 import { type JsonObject } from '#kernel';
-import { formatTotalCost, isEstimated, isExplained, listCharges, type TestAccount, TestWorld } from '#testing';
+import {
+  formatTotalCost,
+  isEstimated,
+  isExplained,
+  listCharges,
+  shiftClock,
+  type TestAccount,
+  TestWorld,
+} from '#testing';
 import { respondWithJson, type StubHandler, StubServer } from '../../../../libs/testing/src/servers/stub-server.ts';
 import { toDataEndpointList } from './data-wire.ts';
 
@@ -286,11 +295,16 @@ async function outcomeOf(method: string, path: string, fields: JsonObject) {
 }
 
 describe('a failing provider', () => {
+  // After a problem of the operator's account, the provider rests for a few seconds.
+  beforeEach(() => {
+    shiftClock(world.getService(Clock), 6_000);
+  });
+
   const LOST: Expected = { types: ABSORBED, spent: NOTHING, owed: '0.04' };
   test.each<[string, number, string, Expected]>([
     ['fault=400', 400, 'invalid_request', FREE],
     ['fault=401', 503, 'upstream_unavailable', FREE],
-    ['fault=402', 502, 'upstream_error', FREE],
+    ['fault=402', 503, 'upstream_unavailable', FREE],
     ['fault=403', 502, 'upstream_error', FREE],
     ['fault=404', 404, 'not_found', FREE],
     ['fault=422', 422, 'invalid_request_error', FREE],

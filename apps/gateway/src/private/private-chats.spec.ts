@@ -3,9 +3,10 @@ import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Client, request } from 'undici';
+import { Clock } from '#application';
 import { verify } from '#audit';
 import { generateKeys, sealRequest } from '#ehbp';
-import { isEstimated, listCharges, sumUsage, type TestAccount, TestWorld } from '#testing';
+import { isEstimated, listCharges, shiftClock, sumUsage, type TestAccount, TestWorld } from '#testing';
 import {
   createChatEvent,
   type PrivateResponse,
@@ -329,6 +330,11 @@ test('an encrypted 401 concerns the credential of the operator, so the client ge
 });
 
 describe('the relay of private chats to a faulty enclave', () => {
+  // After a response to an invalid credential, the provider rests for a few seconds.
+  beforeEach(() => {
+    shiftClock(world.getService(Clock), 6_000);
+  });
+
   const plain = (status: number, headers: Record<string, string> = {}) =>
     ((opened) => {
       opened.response.writeHead(status, { 'content-type': 'application/json', ...headers });
