@@ -95,7 +95,7 @@ test('the commands of the README lead from the key of a provider to a response t
     const { stdout } = await promisify(execFile)('/bin/sh', ['-e', '-c', commands.join('\n')], { env });
     const completion = JSON.parse(stdout.trimEnd().split('\n').at(-1) as string);
     expect(completion).toMatchObject({
-      model: 'openai/gpt-5-mini',
+      model: 'openai/gpt-5.4-mini',
       choices: [{ message: { content: 'Hi' } }],
       usage: { prompt_tokens: 5, completion_tokens: 1 },
     });

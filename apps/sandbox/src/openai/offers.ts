@@ -144,7 +144,6 @@ export const GROQ: Offers = {
   ...defineModel('openai/gpt-oss-20b', [131072, 32768], ['0.075', '0.0375', '0.3'], GPT_OSS),
   ...defineModel('qwen/qwen3.8-27b', [131072, 16384], ['0.8', '0.8', '4'], {
     ...TEXT,
-    reasons: true,
     efforts: ['none', 'default'],
   }),
   ...defineModel('moonshotai/kimi-k2-instruct-0905', [131072, 16384], ['1', '0.5', '3'], TEXT),

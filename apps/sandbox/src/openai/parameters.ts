@@ -29,7 +29,8 @@ const CHECKS: ReadonlyMap<string, ParameterCheck> = new Map<string, ParameterChe
   ['parallel_tool_calls', assertBoolean],
   ['functions', assertArray],
   ['function_call', assertTextOrObject],
-  ['reasoning_effort', createChoiceCheck('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')],
+  // `default` is Groq's word for Qwen.
+  ['reasoning_effort', createChoiceCheck('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max', 'default')],
   ['verbosity', createChoiceCheck('low', 'medium', 'high')],
   ['modalities', assertArray],
   ['audio', assertObject],
