@@ -4,7 +4,7 @@
  */
 import type { Catalogue, OperatorProblemReason } from '#catalogue';
 import { ActionRequiredError, type Runtime } from '#kernel';
-import { MESSAGE_PROVIDER_UNAVAILABLE, UpstreamError } from './errors.ts';
+import { createOperatorError, MESSAGE_PROVIDER_UNAVAILABLE, type OperatorProblem, UpstreamError } from './errors.ts';
 
 /** What the calls to one external service show about the operator's account there. */
 export interface ServiceMonitor {
@@ -116,9 +116,8 @@ export class OperatorProblems {
     const lastReports = new Map<OperatorProblemReason, number>();
     const report = (reason: OperatorProblemReason) => {
       lastReports.set(reason, this.now());
-      const unserved = this.outages.has(service) ? this.findUnservedModels(service) : NO_MODELS;
       const problem = `${description} ${describeProblem(reason)} (${this.getVariable(setting)})`;
-      this.reportError(problem, new ActionRequiredError(formatAdvice(reason, unserved)));
+      this.reportError(problem, new ActionRequiredError(formatAdvice(reason, this.findUnservedModels(service))));
     };
     const monitor: ServiceMonitor = {
       recordSuccess: () => {
@@ -132,7 +131,7 @@ export class OperatorProblems {
         const { reason, scope } = problem;
         this.count(service, reason);
         if (scope === 'endpoint') return; // `EndpointHealth` knows the model
-        if (scope === 'service') rest.begin(requestedPauseSeconds * 1_000);
+        if (scope === 'service') rest.begin(problem, requestedPauseSeconds * 1_000);
         const isOutage = scope === 'service' || reason === 'credential';
         const isReported = isOutage
           ? this.outages.get(service) === reason
@@ -140,15 +139,7 @@ export class OperatorProblems {
         if (isOutage) this.outages.set(service, reason);
         if (!isReported) report(reason);
       },
-      assertUsable: () => {
-        const seconds = rest.requestAttempt();
-        if (seconds === undefined) return;
-        throw new UpstreamError('upstream_unavailable', MESSAGE_PROVIDER_UNAVAILABLE, {
-          isUnsent: true,
-          retryAfterSeconds: seconds,
-          operatorProblem: { reason: this.outages.get(service) ?? 'credential', scope: 'service' },
-        });
-      },
+      assertUsable: () => rest.requestAttempt(),
     };
     this.monitors.set(service, monitor);
     this.outages.delete(service);
@@ -180,10 +171,10 @@ export function describeProblem(reason: OperatorProblemReason): string {
   return DESCRIPTIONS[reason];
 }
 
-const NO_MODELS: UnservedModels = { count: 0, models: [] };
-
 /** The time in which a service, or one model of it, gets no requests. It doubles with each failure after a rest. */
 export class Rest {
+  /** The reason of the rest; undefined without one. */
+  private problem: OperatorProblem | undefined;
   private until = Number.NEGATIVE_INFINITY;
   private failures = 0;
   private isProbing = false;
@@ -192,12 +183,13 @@ export class Rest {
   constructor(private readonly now: () => number) {}
 
   get isOngoing(): boolean {
-    return this.failures > 0;
+    return this.problem !== undefined;
   }
 
   /** Begins a rest after a failure. Failures during the rest, of requests that were sent before it, do not extend it. */
-  begin(requestedMs: number): void {
-    if (this.failures > 0 && this.until > this.now() && !this.isProbing) return;
+  begin(problem: OperatorProblem, requestedMs: number): void {
+    if (this.isOngoing && this.until > this.now() && !this.isProbing) return;
+    this.problem = problem;
     this.isProbing = false;
     const milliseconds = Math.min(MIN_REST_MS * 2 ** this.failures++, MAX_REST_MS);
     this.until = this.now() + Math.max(milliseconds, requestedMs);
@@ -209,22 +201,28 @@ export class Rest {
   }
 
   end(): void {
+    this.problem = undefined;
     this.failures = 0;
     this.until = Number.NEGATIVE_INFINITY;
     this.isProbing = false;
   }
 
   /**
-   * Returns how many seconds the rest still lasts; undefined if a request may be sent now. After a rest only one request
-   * may be sent until its result is known, or has not been known for `PROBE_MS`.
+   * Call before a request. After a rest only one request may be sent until its result is known, or has not been known for
+   * `PROBE_MS`.
+   * @throws UpstreamError during a rest
    */
-  requestAttempt(): number | undefined {
-    if (this.failures === 0) return undefined;
+  requestAttempt(): void {
+    const { problem } = this;
+    if (problem === undefined) return;
     const remainingMs = this.until - this.now();
-    if (remainingMs > 0) return Math.ceil(remainingMs / 1_000);
+    if (remainingMs > 0) {
+      const retryAfterSeconds = Math.ceil(remainingMs / 1_000);
+      const failure = createOperatorError(MESSAGE_PROVIDER_UNAVAILABLE, problem, { retryAfterSeconds });
+      throw failure.withDetails({ isUnsent: true });
+    }
     this.isProbing = true;
     this.until = this.now() + PROBE_MS;
-    return undefined;
   }
 }
 

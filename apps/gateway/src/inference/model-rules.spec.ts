@@ -52,7 +52,7 @@ async function sentFor(body: object): Promise<Record<string, unknown>> {
 }
 
 /** Sends a request that is rejected without a call and without a charge, and returns the error. */
-async function rejectionOf(path: string, body: object): Promise<Record<string, unknown>> {
+async function fetchRejection(path: string, body: object): Promise<Record<string, unknown>> {
   const balance = await world.fetchBalance(account);
   const { status, body: answer } = await world.post(path, body, account);
   expect(tap.takeReceived()).toEqual([]);
@@ -90,7 +90,7 @@ describe('the reasoning effort', () => {
   test('excludes the endpoint if the request requires its parameters', async () => {
     const body = { model: 'openai/o3', messages: [user], reasoning_effort: 'none' };
     const provider = { require_parameters: true };
-    expect(await rejectionOf('/v1/chat/completions', { ...body, provider })).toMatchObject({
+    expect(await fetchRejection('/v1/chat/completions', { ...body, provider })).toMatchObject({
       status: 404,
       param: 'provider',
       message: expect.stringContaining('openai does not support the reasoning effort none'),
@@ -115,7 +115,7 @@ describe('sampling parameters', () => {
 
   test('exclude such a model if the request requires its parameters and does not disable reasoning', async () => {
     const body = { model: 'test/gpt-6-sol', temperature: 0.5, provider: { require_parameters: true } };
-    const error = await rejectionOf('/v1/chat/completions', { ...body, messages: [user] });
+    const error = await fetchRejection('/v1/chat/completions', { ...body, messages: [user] });
     expect([error.status, error.message]).toEqual([
       404,
       expect.stringContaining('temperature together with reasoning'),
@@ -153,7 +153,7 @@ describe('models of Anthropic that think by default', () => {
 
   test('are excluded by a required tool call if the request requires its parameters', async () => {
     const body = { model: 'test/claude-opus-5-5', ...forced, messages: [user], provider: { require_parameters: true } };
-    const { status, message } = await rejectionOf('/v1/chat/completions', body);
+    const { status, message } = await fetchRejection('/v1/chat/completions', body);
     expect([status, message]).toEqual([404, expect.stringContaining('a tool_choice that requires a call')]);
   });
 });
@@ -195,7 +195,7 @@ describe('a message of the assistant at the end', () => {
     ['/v1/responses', { input }],
     ['/v1/chat/completions', { messages: [...messages, { role: 'system', content: 'Be brief' }] }],
   ])('is rejected for a model that does not continue it: %s', async (path, body) => {
-    const { status, message } = await rejectionOf(path, { model: 'anthropic/claude-opus-4.7', ...body });
+    const { status, message } = await fetchRejection(path, { model: 'anthropic/claude-opus-4.7', ...body });
     expect([status, message]).toEqual([400, expect.stringContaining('messages must not end with')]);
   });
 
@@ -215,7 +215,7 @@ describe('a request for DeepInfra', () => {
 
   test('has up to four choices', async () => {
     expect((await sentFor({ model, n: 4 })).n).toBe(4);
-    expect(await rejectionOf('/v1/chat/completions', { model, messages: [user], n: 5 })).toMatchObject({
+    expect(await fetchRejection('/v1/chat/completions', { model, messages: [user], n: 5 })).toMatchObject({
       status: 400,
       param: 'n',
       message: expect.stringContaining('n must be at most 4'),
@@ -227,7 +227,7 @@ describe('a request for DeepInfra', () => {
     expect((await world.post('/v1/embeddings', body, account)).status).toBe(200);
     expect(tap.takeReceived()).toMatchObject([{ body: { model: 'qwen/qwen3-embedding-8b', user: 'u' } }]);
     const only = { ...body, provider: { only: ['deepinfra'] } };
-    expect(await rejectionOf('/v1/embeddings', only)).toMatchObject({ status: 400, param: 'input' });
+    expect(await fetchRejection('/v1/embeddings', only)).toMatchObject({ status: 400, param: 'input' });
     expect((await world.post('/v1/embeddings', { ...only, input: 'Hi' }, account)).status).toBe(200);
     expect(tap.takeReceived()[0]?.body).not.toHaveProperty('user');
   });
@@ -236,7 +236,7 @@ describe('a request for DeepInfra', () => {
 test('several choices of a model at Groq and DeepInfra are those of DeepInfra', async () => {
   expect(await sentFor({ model: 'openai/gpt-oss-20b', n: 2 })).toMatchObject({ model: 'openai/gpt-oss-20b', n: 2 });
   expect(
-    await rejectionOf('/v1/chat/completions', { model: 'openai/gpt-oss-20b', messages: [user], n: 5 }),
+    await fetchRejection('/v1/chat/completions', { model: 'openai/gpt-oss-20b', messages: [user], n: 5 }),
   ).toMatchObject({ status: 400, param: 'n', message: expect.stringContaining('at most 4') });
 });
 
@@ -252,7 +252,7 @@ describe('a web search that excludes domains', () => {
 
   test('is rejected if the request requires the search of OpenAI', async () => {
     const plugins = [{ ...plugin, engine: 'native' }];
-    expect(await rejectionOf('/v1/chat/completions', { ...body, plugins })).toMatchObject({
+    expect(await fetchRejection('/v1/chat/completions', { ...body, plugins })).toMatchObject({
       status: 400,
       param: 'plugins.engine',
       message: expect.stringContaining('cannot exclude domains'),

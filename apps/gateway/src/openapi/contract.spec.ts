@@ -175,7 +175,7 @@ function bodySchemaOf({ requestBody }: PathOperation): Readonly<Record<string, u
   return document.components.schemas[$ref?.split('/').at(-1) ?? ''] ?? {};
 }
 
-function successOf({ operation }: DocumentedOperation): number {
+function getSuccessStatus({ operation }: DocumentedOperation): number {
   return Number(Object.keys(operation.responses).find((status) => status.startsWith('2')));
 }
 
@@ -324,7 +324,7 @@ test.each<readonly [rule: string, probes: (place: DocumentedOperation) => readon
           if (scheme === 'payment') return caller.send(place, await proofFor(place, example), example);
           return caller.send(place, scheme === 'none' ? {} : caller.createCredential(scheme), example);
         },
-        status: successOf(place),
+        status: getSuccessStatus(place),
       }));
     },
     20,
@@ -348,7 +348,7 @@ test.each<readonly [rule: string, probes: (place: DocumentedOperation) => readon
   ],
   [
     'rejects a URL with a NUL',
-    (place) => [{ send: async () => world.send(place.method, `${await pathOf(place)}?x=%00`), status: 400 }],
+    (place) => [{ send: async () => world.send(place.method, `${await resolvePath(place)}?x=%00`), status: 400 }],
     20,
   ],
   [
@@ -356,7 +356,7 @@ test.each<readonly [rule: string, probes: (place: DocumentedOperation) => readon
     (place) => {
       const wrong = { body: '{"broken', headers: allCredentials() };
       return takesBody(place) && !place.operation.requestBody?.content['multipart/form-data']
-        ? [{ send: async () => world.send(place.method, await pathOf(place), wrong), status: 400 }]
+        ? [{ send: async () => world.send(place.method, await resolvePath(place), wrong), status: 400 }]
         : [];
     },
     5,
@@ -366,7 +366,7 @@ test.each<readonly [rule: string, probes: (place: DocumentedOperation) => readon
     (place) => {
       const wrong = { body: 'x', headers: { ...allCredentials(), 'content-type': 'text/plain' } };
       return takesBody(place) && !isEncrypted(place)
-        ? [{ send: async () => world.send(place.method, await pathOf(place), wrong), status: 415 }]
+        ? [{ send: async () => world.send(place.method, await resolvePath(place), wrong), status: 415 }]
         : [];
     },
     5,
@@ -408,7 +408,7 @@ test.each<readonly [rule: string, probes: (place: DocumentedOperation) => readon
   60_000,
 );
 
-async function pathOf(place: DocumentedOperation): Promise<string> {
+async function resolvePath(place: DocumentedOperation): Promise<string> {
   return (await caller.createTarget(place)).split('?')[0] ?? '';
 }
 
@@ -472,7 +472,7 @@ describe('responses that need more than an example', () => {
     );
     for (const place of places) {
       const { operation } = place;
-      const headers = Object.keys(documented(operation, successOf(place))?.headers ?? {});
+      const headers = Object.keys(documented(operation, getSuccessStatus(place))?.headers ?? {});
       expect(headers.includes('idempotent-replayed')).toBe(takers.some((taker) => taker.operation === operation));
       expect(Object.keys(documented(operation, 409)?.headers ?? {}).includes('x-should-retry')).toBe(
         headers.includes('idempotent-replayed'),

@@ -1,7 +1,7 @@
-import type { AnyModel, Endpoint, OperatorProblemReason } from '#catalogue';
+import type { AnyModel, Endpoint } from '#catalogue';
 import { ActionRequiredError, type Runtime } from '#kernel';
 import { Clock } from '../clock.ts';
-import { type FailureCode, MESSAGE_PROVIDER_UNAVAILABLE, UpstreamError } from '../errors.ts';
+import type { FailureCode, OperatorProblem, UpstreamError } from '../errors.ts';
 import { describeProblem, Rest } from '../operator-problems.ts';
 import { SampleRegistry } from '../sample-registry.ts';
 import type { EndpointPerformance } from './route.ts';
@@ -129,13 +129,7 @@ export class EndpointHealth {
    * @throws UpstreamError while the endpoint rests
    */
   assertUsable(model: Model, endpoint: Endpoint): void {
-    const seconds = this.measurements.get(toKey(model, endpoint))?.rest.requestAttempt();
-    if (seconds === undefined) return;
-    throw new UpstreamError('upstream_unavailable', MESSAGE_PROVIDER_UNAVAILABLE, {
-      isUnsent: true,
-      retryAfterSeconds: seconds,
-      operatorProblem: { reason: 'permission', scope: 'endpoint' },
-    });
+    this.measurements.get(toKey(model, endpoint))?.rest.requestAttempt();
   }
 
   /** Records that the first byte arrived after `latencyMs`. Ends a cool-down and a rest. */
@@ -166,19 +160,19 @@ export class EndpointHealth {
     if (isInternal || IGNORED_FAILURE_CODES.has(code)) return;
     if (isResting || operatorProblem?.scope === 'request') return;
     const measured = this.ensureMeasurement(model, endpoint);
-    if (operatorProblem?.scope === 'endpoint') this.beginRest(measured, endpoint, operatorProblem.reason);
+    if (operatorProblem?.scope === 'endpoint') this.beginRest(measured, endpoint, operatorProblem);
     const pause = Math.min(MIN_PAUSE_MS * 2 ** measured.failures++, MAX_PAUSE_MS);
     const requestedPauseMs = (retryAfterSeconds ?? 0) * 1_000;
     measured.coolUntil = this.clock.nowMs() + Math.max(pause, requestedPauseMs);
   }
 
-  private beginRest({ rest }: Measurement, { upstream, model }: Endpoint, reason: OperatorProblemReason): void {
+  private beginRest({ rest }: Measurement, { upstream, model }: Endpoint, problem: OperatorProblem): void {
     if (!rest.isOngoing)
       this.reportError(
-        `the provider ${upstream} ${describeProblem(reason)}: ${model}`,
+        `the provider ${upstream} ${describeProblem(problem.reason)}: ${model}`,
         new ActionRequiredError('its endpoint is not called, or only rarely, until this is solved'),
       );
-    rest.begin(0);
+    rest.begin(problem, 0);
   }
 
   private ensureMeasurement(model: Model, endpoint: Endpoint): Measurement {

@@ -313,7 +313,8 @@ export function mapNotFoundError<A>(
   return response.catch((error) => {
     const { status, operatorProblem } = toUpstreamError(error);
     const isModelRemoved = operatorProblem?.reason === 'model_removed';
-    if (forwardedSuffix === '' ? status !== 404 || isModelRemoved : status !== 404 && !isModelRemoved) throw error;
+    const isUnknownHere = forwardedSuffix === '' ? status === 404 && !isModelRemoved : status === 404 || isModelRemoved;
+    if (!isUnknownHere) throw error;
     const param = forwardedSuffix === '' ? 'provider' : 'model';
     const reason = forwardedSuffix === '' ? `: ${slug} has none of the requested providers` : '';
     const message = `No endpoints found for ${model.id}${forwardedSuffix}${reason}`;

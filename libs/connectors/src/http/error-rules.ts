@@ -8,6 +8,7 @@ import {
   type OperatorProblemScope,
   UpstreamError,
 } from '#application';
+import type { Usage } from '#domain';
 import { isJsonObject, type JsonObject } from '#kernel';
 
 /** The messages of failures. Callers get them unless the provider's own message is included. */
@@ -150,6 +151,15 @@ function toFailure(
     case 'invalid_request':
       return new UpstreamError('invalid_request', MESSAGE_REJECTED, details);
   }
+}
+
+/**
+ * Returns the usage of a failed response that its customer owes: what the provider counted, and invoices, before it
+ * withheld the response because of its content policy. After any other failure the call is repeated, or served by another
+ * endpoint, and this usage is not the customer's.
+ */
+export function getOwedUsage({ code }: UpstreamError, usage: Usage | undefined): Usage | undefined {
+  return code === 'content_policy_violation' ? usage : undefined;
 }
 
 /** Fields in which providers put a message, apart from an object or a list with further ones. */

@@ -17,6 +17,7 @@ import { type BufferedBody, BufferedBodyReader } from './buffered-body.ts';
 import {
   type ClassifyError,
   classifyCommonError,
+  getOwedUsage,
   MESSAGE_RATE_LIMITED,
   MESSAGE_REJECTED,
   parseErrorReport,
@@ -156,8 +157,7 @@ export class JsonHttpClient {
       return toInterruptedError(failure, {
         deliveredText: getDeliveredText(),
         vendorId: translator.vendorId(),
-        // Any other failure is retried, or served by another endpoint, and then this usage is not the customer's.
-        usage: failure.code === 'content_policy_violation' ? translator.usage() : undefined,
+        usage: getOwedUsage(failure, translator.usage()),
       });
     };
     const relay: StreamRelay = new StreamRelay({

@@ -48,8 +48,8 @@ function start({ amount, limit, available }: Scenario) {
   if (model?.type !== 'chat') throw new Error('no model');
   const [endpoint] = model.endpoints;
   if (!endpoint) throw new Error('no endpoint');
-  const asked = limit === undefined ? body : { ...body, max_tokens: limit };
-  const quote = quoteNativeSearch({ fee: searchFee }, 3, { body: asked, model, endpoints: [endpoint] });
+  const limitedBody = limit === undefined ? body : { ...body, max_tokens: limit };
+  const quote = quoteNativeSearch({ fee: searchFee }, 3, { body: limitedBody, model, endpoints: [endpoint] });
   const partialHold: PartialHold | undefined =
     available === undefined ? undefined : { minAmount: ZERO_USD, divisor: 8n, extension: undefined };
   const hold = { holdId: 'h', payer: 'account-a', amount, availableAfter: available ?? ZERO_USD, expiresAt: 0 };
@@ -73,7 +73,7 @@ function start({ amount, limit, available }: Scenario) {
   purchase.endpoint = endpoint;
   const resolved = { model } as never;
   const continuation = new TurnContinuation(
-    { body: asked, resolved, quote, extraInputTokens: 0, native, searchFee },
+    { body: limitedBody, resolved, quote, extraInputTokens: 0, native, searchFee },
     purchase,
   );
   return { purchase, continuation, endpoint, model };

@@ -9,9 +9,9 @@ const RULES = readRuleSets();
 const rulesOf = (name: string) => RULES[name] as ModelRules;
 const ALWAYS = rulesOf('claude-always-thinking');
 
-const asked = { model: 'claude', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10_000 };
+const baseBody = { model: 'claude', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10_000 };
 const translated = (body: JsonObject, modelRules: ModelRules, search?: NativeSearch) =>
-  toMessagesRequest({ ...asked, ...body }, { defaultMaxTokens: 4_096, modelRules, search });
+  toMessagesRequest({ ...baseBody, ...body }, { defaultMaxTokens: 4_096, modelRules, search });
 
 describe('a request without reasoning', () => {
   test.each<[string, JsonObject]>([

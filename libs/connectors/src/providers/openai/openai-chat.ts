@@ -1,6 +1,5 @@
 import { type ChatCall, type Completion, type CompletionStream, UpstreamError } from '#application';
-import type { Usage } from '#domain';
-import { type ClassifyError, toErrorReport } from '../../http/error-rules.ts';
+import { type ClassifyError, getOwedUsage, toErrorReport } from '../../http/error-rules.ts';
 import type { JsonHttpClient, StreamFormat } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { type BillFormat, parseReportedBill } from '../../http/reported-bill.ts';
@@ -117,11 +116,6 @@ function parseChatCompletion(
   };
 }
 
-/** Returns the usage of a completion that the provider withholds because of its content policy, but invoices. */
-function toInvoicedUsage({ code }: UpstreamError, completion: { readonly usage?: unknown } | null): Usage | undefined {
-  return code === 'content_policy_violation' ? parseOpenAiUsage(completion?.usage) : undefined;
-}
-
 interface Choice {
   readonly message?: Delta;
 }
@@ -153,7 +147,7 @@ function parseCompletionJson(text: string, classifyError: ClassifyError): Comple
     throw failure.withDetails({
       deliveredText: delivered,
       vendorId: parseProviderRequestId(completion),
-      usage: toInvoicedUsage(failure, completion),
+      usage: getOwedUsage(failure, parseOpenAiUsage(completion?.usage)),
     });
   }
   if (choices.length === 0 || !choices.every(isChoice)) {

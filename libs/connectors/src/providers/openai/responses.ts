@@ -9,6 +9,7 @@ import { type JsonObject } from '#kernel';
 import {
   type ClassifyError,
   classifyCommonError,
+  getOwedUsage,
   MESSAGE_RATE_LIMITED,
   toErrorReport,
 } from '../../http/error-rules.ts';
@@ -138,12 +139,10 @@ export function parseResponsesCompletion(
   if (response.status === 'failed') {
     const delivered = output.length > 0 ? extractText(output) : undefined;
     const failure = toResponseError(response, classifyError);
-    // What the provider counted is invoiced, but only the caller of a rejected request owes it.
-    const isRejected = failure.code === 'content_policy_violation';
     throw failure.withDetails({
       deliveredText: delivered,
       vendorId: parseProviderRequestId(response),
-      ...(isRejected ? { usage: parseResponsesUsage(response.usage) } : {}),
+      usage: getOwedUsage(failure, parseResponsesUsage(response.usage)),
     });
   }
   return {
