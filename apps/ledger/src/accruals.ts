@@ -29,9 +29,10 @@ const NOT_DELIVERED = 'not_delivered';
 
 /**
  * Lists what providers may invoice although the ledger does not contain it: for holds that expired without a charge,
- * for calls without a response, and for calls whose reported cost exceeds the one in the ledger. Then lists the costs in the ledger of what no customer has paid for: items that the
- * operator absorbs, and charges that came after their hold had expired, or were reversed. Both lists are in the order of
- * the log, and computed from all events up to `until`. Memory grows with the lists, not with the log.
+ * for calls without a response, and for calls whose reported cost exceeds the one in the ledger. Then lists the costs in
+ * the ledger of what no customer has paid for: items that the operator absorbs, and charges that came after their hold
+ * had expired, or were reversed. Both lists are in the order of the log, and computed from all events up to `until`.
+ * Memory grows with the lists, not with the log.
  * @throws StartError if a bound of the period is invalid
  */
 export async function printAccruals(

@@ -16,7 +16,7 @@ const STOP_TIMEOUT_MS = 40_000;
 /** Makes backups on a schedule. The process that holds the lease makes them; others stand by. */
 @Module({ imports: [StoresModule] })
 export class BackupModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  @Inject(OperatorProblems) private readonly rejected!: OperatorProblems;
+  @Inject(OperatorProblems) private readonly problems!: OperatorProblems;
   private readonly stopController = new AbortController();
   private readonly leaseStatus = new LeaseStatus();
   private running: Promise<unknown> | undefined;
@@ -40,7 +40,7 @@ export class BackupModule implements OnApplicationBootstrap, BeforeApplicationSh
     const backups = new ScheduledBackups({
       createEncryption: () => createEncryption(settings.backupPublicKey),
       store: await this.role.closeOnExit(
-        await startDeadline.waitFor('the place of the backups', () => openBackupStore(settings, this.rejected)),
+        await startDeadline.waitFor('the place of the backups', () => openBackupStore(settings, this.problems)),
       ),
       databases: listDatabases(databaseUrl, contentDatabaseUrl),
       eventStoreName: nameEventStore(settings),

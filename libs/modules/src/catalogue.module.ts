@@ -73,9 +73,9 @@ async function startKeyChecks(
   role: ProcessRole,
   providers: ConnectedProviders,
   catalogues: CatalogueService,
-  rejected: OperatorProblems,
+  problems: OperatorProblems,
 ): Promise<KeyChecks> {
-  rejected.useCatalogue(catalogues);
+  problems.useCatalogue(catalogues);
   const checks = await role.closeOnExit(new KeyChecks(providers, role.log));
   role.afterSecretChange(() => checks.start());
   checks.start();

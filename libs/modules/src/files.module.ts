@@ -27,19 +27,19 @@ import { StoresModule } from './stores.module.ts';
       provide: FileStore,
       // Depends on the foundation: an embedded database creates the data directory first, and reports problems with it.
       inject: [ProcessRole, OperatorProblems, Foundation],
-      useFactory: async (role: ProcessRole, rejected: OperatorProblems, { startDeadline }: Foundation) =>
-        role.closeOnExit(await startDeadline.waitFor('the store of files', () => openFileStore(role, rejected))),
+      useFactory: async (role: ProcessRole, problems: OperatorProblems, { startDeadline }: Foundation) =>
+        role.closeOnExit(await startDeadline.waitFor('the store of files', () => openFileStore(role, problems))),
     },
   ],
   exports: [Downloader, FileStore, LinkSigner],
 })
 export class FilesModule {}
 
-async function openFileStore({ settings }: ProcessRole, rejected: OperatorProblems): Promise<FileStore> {
+async function openFileStore({ settings }: ProcessRole, problems: OperatorProblems): Promise<FileStore> {
   const { s3Bucket, filesDir = path.join(settings.dataDir, 'files') } = settings;
   try {
     if (s3Bucket === undefined) return await LocalFiles.open(filesDir);
-    const monitor = rejected.createMonitor('s3', `the bucket ${s3Bucket}`, 'S3_ACCESS_KEY_ID');
+    const monitor = problems.createMonitor('s3', `the bucket ${s3Bucket}`, 'S3_ACCESS_KEY_ID');
     return await S3Files.open({ ...toS3Options(settings, s3Bucket), monitor });
   } catch (error) {
     const where = s3Bucket === undefined ? `The directory of files ${filesDir}` : `The bucket ${s3Bucket} (S3_BUCKET)`;

@@ -80,10 +80,10 @@ function getCardLimits({ cardMinUsd, cardMaxUsd }: ProcessRole['settings']): Pay
 function openBackends(
   role: ProcessRole,
   terms: PaymentTerms,
-  rejected: OperatorProblems,
+  problems: OperatorProblems,
 ): Promise<PaymentBackendRegistry> {
   role.onSecretChange((next) => withStartError(() => createPaymentBackends(next, terms)).close());
-  return role.closeOnExit(withStartError(() => createPaymentBackends(role.settings, terms, rejected)));
+  return role.closeOnExit(withStartError(() => createPaymentBackends(role.settings, terms, problems)));
 }
 
 function withStartError<T>(open: () => T): T {
@@ -108,10 +108,10 @@ async function openMarket(
   foundation: Foundation,
   { coins, acceptedCodes }: RatedCoins,
   pool: pg.Pool,
-  rejected: OperatorProblems,
+  problems: OperatorProblems,
 ): Promise<Market> {
   const { settings } = foundation;
-  const sources = createRateSources(settings, rejected);
+  const sources = createRateSources(settings, problems);
   const hasTwo = (code: string) => {
     const rates = coins.find((coin) => coin.code === code)?.rates ?? {};
     return sources.filter((source) => source.canQuote(rates)).length > 1;
@@ -136,9 +136,9 @@ function openRates(role: ProcessRole, market: Market, clock: Clock, { runtime }:
   return role.closeOnExit(new MarketRates(market, clock, role.settings, runtime.reportError));
 }
 
-function createRateSources(settings: ProcessRole['settings'], rejected: OperatorProblems) {
+function createRateSources(settings: ProcessRole['settings'], problems: OperatorProblems) {
   const { krakenUrl, coinbaseUrl, coinGeckoUrl } = settings;
-  const monitor = rejected.createMonitor('coingecko', 'the source of exchange rates coingecko', 'COINGECKO_API_KEY');
+  const monitor = problems.createMonitor('coingecko', 'the source of exchange rates coingecko', 'COINGECKO_API_KEY');
   const getKey = () => settings.coinGeckoKey;
   return [
     ...(krakenUrl === undefined ? [] : [createKrakenSource(krakenUrl)]),

@@ -16,10 +16,10 @@ import { StoresModule } from './stores.module.ts';
 })
 export class ProvidersModule {}
 
-function openProviders(role: ProcessRole, rejected: OperatorProblems): Promise<ConnectedProviders> {
+function openProviders(role: ProcessRole, problems: OperatorProblems): Promise<ConnectedProviders> {
   const { settings, log } = role;
   const providers = readProviders(settings.catalogueDir);
   const unconfigured = providers.flatMap(({ slug }) => (settings.providers.has(slug) ? [] : [slug]));
   if (unconfigured.length > 0) log.info({ providers: unconfigured }, 'providers without settings are not used');
-  return role.closeOnExit(createProviders(providers, settings, rejected));
+  return role.closeOnExit(createProviders(providers, settings, problems));
 }

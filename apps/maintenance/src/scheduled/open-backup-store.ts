@@ -8,10 +8,10 @@ import { DirectoryStore } from './directory-store.ts';
 
 /**
  * Opens the place of scheduled backups.
- * @param rejected records whether the bucket rejects the access key
+ * @param problems records whether the bucket rejects the access key
  * @throws StartError if the settings name none or two, or it cannot be used; NotReadyError if it may be usable later
  */
-export async function openBackupStore(settings: Settings, rejected?: OperatorProblems): Promise<BackupStore> {
+export async function openBackupStore(settings: Settings, problems?: OperatorProblems): Promise<BackupStore> {
   const { backupDir, backupS3Bucket: bucket, s3Bucket } = settings;
   if ((backupDir === undefined) === (bucket === undefined))
     throw new StartError('Scheduled backups require BACKUP_DIR or BACKUP_S3_BUCKET, and not both.');
@@ -20,7 +20,7 @@ export async function openBackupStore(settings: Settings, rejected?: OperatorPro
   const where = backupDir === undefined ? `The bucket ${bucket} (BACKUP_S3_BUCKET)` : `BACKUP_DIR ${backupDir}`;
   try {
     if (backupDir !== undefined) return await DirectoryStore.open(backupDir);
-    const monitor = rejected?.createMonitor('s3-backups', `the bucket ${bucket}`, 'S3_ACCESS_KEY_ID');
+    const monitor = problems?.createMonitor('s3-backups', `the bucket ${bucket}`, 'S3_ACCESS_KEY_ID');
     return new BucketStore(
       await S3Bucket.open({ ...toS3Options(settings, String(bucket)), ...(monitor ? { monitor } : {}) }),
     );

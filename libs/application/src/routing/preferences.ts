@@ -301,7 +301,8 @@ function listNames(fields: PreferenceFields, field: string): readonly string[] {
 
 /**
  * Turns the failure of a provider that does not have what was requested into an invalid request if only that provider
- * could know it: a model with suffixes that have no meaning here, or the providers of a router. Other failures stay as they are.
+ * could know it: a model with suffixes that have no meaning here, or the providers of a router. Other failures stay as
+ * they are.
  * @throws UpstreamError
  */
 export function mapNotFoundError<A>(

@@ -75,8 +75,8 @@ const NOT_LISTED = 'costs more than the listed price of the model, and the reque
 
 /**
  * Selects the endpoints for a request.
- * @throws InvalidRequestError if no endpoint remains: 400 if one was excluded for a requirement that the caller can change, such
- *   as several choices, else 404
+ * @throws InvalidRequestError if no endpoint remains: 400 if one was excluded for a requirement that the caller can
+ *   change, such as several choices, else 404
  */
 export function selectRoute(request: RouteRequest): SelectedRoute {
   const { model, getPerformance } = request;

@@ -28,14 +28,14 @@ export interface PaymentSettings
 
 /**
  * Creates the configured payment backends.
- * @param rejected gets the payment backends that reject their credential
+ * @param problems gets the payment backends that reject their credential
  * @throws Error for an unknown method or backend, a backend that does not support its method, a backend in
  * `TOPUP_BACKENDS` that is not configured, or an unsupported number of confirmations
  */
 export function createPaymentBackends(
   settings: PaymentSettings,
   terms: PaymentTerms,
-  rejected = new OperatorProblems(() => {}),
+  problems = new OperatorProblems(() => {}),
 ): PaymentBackendRegistry {
   const { topupBackends } = settings;
   for (const method of terms.methods) for (const name of method.backends) assertAccepts(name, method, terms);
@@ -45,7 +45,7 @@ export function createPaymentBackends(
     assertAccepts(backend, method, terms);
   }
   const configuredBackends = BACKEND_KINDS.flatMap(({ name, credentialSetting, open }) => {
-    const monitor = rejected.createMonitor(name, `the payment backend ${name}`, credentialSetting);
+    const monitor = problems.createMonitor(name, `the payment backend ${name}`, credentialSetting);
     const backend = open(settings, terms);
     return backend ? [monitorBackend(backend, monitor)] : [];
   });

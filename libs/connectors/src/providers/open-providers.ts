@@ -50,17 +50,17 @@ export interface ProviderSettings extends Timeouts {
 /**
  * Creates all providers. A connection is opened only when a capability is called.
  * @param configs with the prefix of the provider's settings
- * @param rejected gets the providers that reject their API key
+ * @param problems gets what the responses show about the accounts of the operator
  */
 export function createProviders(
   configs: readonly (ProviderConfig & { readonly env: string })[],
   settings: ProviderSettings,
-  rejected = new OperatorProblems(() => {}),
+  problems = new OperatorProblems(() => {}),
 ): ConnectedProviders {
   const entries = configs.map((config) => {
     const connection = settings.providers.get(config.slug) ?? { ...config, credential: undefined };
     const createMonitor = () =>
-      rejected.createMonitor(config.slug, `the provider ${config.slug}`, `${config.env}_API_KEY`);
+      problems.createMonitor(config.slug, `the provider ${config.slug}`, `${config.env}_API_KEY`);
     const http = new ProviderHttp(connection.baseUrl, settings, connection.credential, {
       monitor: createMonitor(),
       errorRules: config.errors,

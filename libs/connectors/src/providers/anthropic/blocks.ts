@@ -17,6 +17,12 @@ export interface SearchResultBlock {
   readonly content: unknown;
 }
 
+type ReasoningBlock = Extract<AnthropicContentBlock, { readonly type: 'thinking' | 'redacted_thinking' }>;
+
+export function isReasoning(block: AnthropicContentBlock): block is ReasoningBlock {
+  return block.type === 'thinking' || block.type === 'redacted_thinking';
+}
+
 /** The source of a text. Only citations of search results have a URL and a title. */
 export interface Citation {
   readonly type: string;

@@ -24,6 +24,7 @@ import { EventTranslator } from '../../http/stream-relay.ts';
 import {
   type AnthropicContentBlock,
   type Citation,
+  isReasoning,
   type MessageStop,
   toChoiceEnd,
   toReasoningDetail,
@@ -273,10 +274,6 @@ export class AnthropicEventTranslator extends EventTranslator {
     this.hasSentRole = true;
     return formatSseEvent(`${this.head}{"role":"assistant","content":""},"finish_reason":null}]}`) + chunk;
   }
-}
-
-function isReasoning({ type }: AnthropicContentBlock): boolean {
-  return type === 'thinking' || type === 'redacted_thinking';
 }
 
 /** Returns the text as the content of a JSON string, without quotes and in Latin-1. */

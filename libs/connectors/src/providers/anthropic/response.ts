@@ -5,6 +5,7 @@ import { type BillFormat, parseReportedBill } from '../../http/reported-bill.ts'
 import { extractGeneratedText } from '../chat/partial-text.ts';
 import {
   type AnthropicContentBlock,
+  isReasoning,
   type MessageStop,
   PAUSE_TURN,
   toAnnotations,
@@ -44,7 +45,7 @@ export function parseAnthropicCompletion(
   const refusal = end.stop_details?.explanation ?? null;
   const choice = {
     index: 0,
-    message: { ...toAssistantMessage(withoutReasoning ? turn.filter(isVisible) : turn), refusal },
+    message: { ...toAssistantMessage(withoutReasoning ? turn.filter((block) => !isReasoning(block)) : turn), refusal },
     logprobs: null,
     ...end,
   };
@@ -77,16 +78,10 @@ function parseMessage(text: string): AnthropicMessage {
   return message as AnthropicMessage;
 }
 
-function isVisible({ type }: AnthropicContentBlock): boolean {
-  return type !== 'thinking' && type !== 'redacted_thinking';
-}
-
 function toAssistantMessage(content: readonly AnthropicContentBlock[]) {
   const text = content.map((block) => (block.type === 'text' ? block.text : '')).join('');
   const reasoning = content.map((block) => (block.type === 'thinking' ? block.thinking : '')).join('');
-  const details = content
-    .filter((block) => block.type === 'thinking' || block.type === 'redacted_thinking')
-    .map((block, index) => toReasoningDetail(index, block));
+  const details = content.filter(isReasoning).map((block, index) => toReasoningDetail(index, block));
   const annotations = collectAnnotations(content);
   const calls = content.flatMap((block) => (block.type === 'tool_use' ? [toToolCall(block)] : []));
   return {
