@@ -58,7 +58,8 @@ export async function startProgram(
 }
 
 /**
- * Starts a built app on the day of the specs; builds of earlier releases do not have the setting. The sandbox simulates payments that are not configured, even if other services are real.
+ * Starts a built app on the day of the specs; builds of earlier releases do not have the setting. The sandbox simulates
+ * payments that are not configured, even if other services are real.
  */
 export function startApp(
   name: string,

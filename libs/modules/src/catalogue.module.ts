@@ -46,7 +46,8 @@ type CatalogueInputs = readonly [
 function openCatalogues(...inputs: CatalogueInputs): Promise<CatalogueService> {
   const [role, foundation, providers, priceLists, clock] = inputs;
   const { catalogueDay } = role.settings;
-  const calendar = catalogueDay === undefined ? clock : { nowMs: () => Date.parse(catalogueDay) };
+  const fixedMs = catalogueDay === undefined ? undefined : Date.parse(catalogueDay);
+  const calendar = fixedMs === undefined ? clock : { nowMs: () => fixedMs };
   const catalogue = readInitialCatalogue(createSource(role, providers));
   return foundation.startDeadline.waitFor('the price list in the event store', () =>
     CatalogueService.create(catalogue, { providers, priceLists, clock, calendar }),

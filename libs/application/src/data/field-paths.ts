@@ -18,9 +18,13 @@ export function normalizeFieldName(name: string): string {
 
 /** Returns the value at a dotted path; undefined if there is none. */
 export function getByPath(value: unknown, path: string): unknown {
-  return path.split('.').reduce<unknown>((at, name) => {
-    return typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? (at as JsonObject)[name] : undefined;
-  }, value);
+  const names = path.includes('.') ? path.split('.') : [path];
+  let found = value;
+  for (const name of names) {
+    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name)) return undefined;
+    found = (found as JsonObject)[name];
+  }
+  return found;
 }
 
 /** Whether the value means that nothing was found. */

@@ -25,21 +25,21 @@ const DECIMAL = /^\d{1,40}(\.\d{1,40})?(e[+-]?\d{1,3})?$/i;
 /** Names of conditions are words. Others are dropped, because they are stored and logged. */
 const TERM = /^[\w.:-]{1,40}$/;
 
-/** Never throws: a report that cannot be read must not fail a response that can. */
-export function parseReportedBill(response: unknown, { cost, paidElsewhere, terms = {} }: BillFormat): ReportedBill {
-  const reported = cost === undefined ? undefined : (getByPath(response, cost) ?? undefined);
-  const isComparable = reported !== undefined && !(paidElsewhere && getByPath(response, paidElsewhere) === true);
-  const amount = isComparable ? parseCost(reported) : undefined;
-  const reportedTerms = Object.entries(terms).flatMap(([path, standard]) => {
+/** Never throws: a report that cannot be read must not fail a response that can. Runs for each event with a usage. */
+export function parseReportedBill(response: unknown, { cost, paidElsewhere, terms }: BillFormat): ReportedBill {
+  const bill: { -readonly [Field in keyof ReportedBill]: ReportedBill[Field] } = {};
+  const reported = cost === undefined ? undefined : getByPath(response, cost);
+  if (reported !== undefined && reported !== null && !(paidElsewhere && getByPath(response, paidElsewhere) === true)) {
+    const amount = parseCost(reported);
+    if (amount === undefined) bill.isImplausible = true;
+    else bill.cost = amount;
+  }
+  for (const path in terms) {
     const value = getByPath(response, path);
-    const isNonStandard = typeof value === 'string' && TERM.test(value) && !standard.includes(value);
-    return isNonStandard ? [[path.slice(path.lastIndexOf('.') + 1), value] as const] : [];
-  });
-  return {
-    ...(amount === undefined ? {} : { cost: amount }),
-    ...(reportedTerms.length === 0 ? {} : { terms: Object.fromEntries(reportedTerms) }),
-    ...(isComparable && amount === undefined ? { isImplausible: true } : {}),
-  };
+    if (typeof value !== 'string' || terms[path]?.includes(value) || !TERM.test(value)) continue;
+    bill.terms = { ...bill.terms, [path.slice(path.lastIndexOf('.') + 1)]: value };
+  }
+  return bill;
 }
 
 /** Combines the reports of several events of one stream. A later report replaces an earlier one. */
