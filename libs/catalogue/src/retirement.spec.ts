@@ -129,6 +129,8 @@ const IMAGE = {
   ],
 };
 
+const EDITS = { inputs: ['text', 'image'], capabilities: ['text_to_image', 'edit'] };
+
 test.each([
   ['retires', [buildModel('v/a', { retires: '2026-02-30' })], 'must be a date, such as "2026-11-20"'],
   [
@@ -146,6 +148,11 @@ test.each([
     'successor',
     [buildModel('v/a', { retires: '2026-12-01', successor: 'v/image' }), IMAGE],
     'names "v/image", whose type is image instead of chat',
+  ],
+  [
+    'successor',
+    [{ ...IMAGE, id: 'v/a', retires: '2026-12-01', successor: 'v/image', ...EDITS }, IMAGE],
+    'names "v/image", which does not support edit',
   ],
   ['successor', [buildModel('v/a', { retires: '2026-12-01', successor: 'v/a' })], 'leads back to "v/a"'],
   [

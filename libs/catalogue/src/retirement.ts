@@ -82,12 +82,13 @@ function assertServesSameRequests(
     throw createDataFileError(location, `${problem} whose type is ${successor.type} instead of ${model.type}`);
   if (isPrivate(successor) !== isPrivate(model))
     throw createDataFileError(location, `${problem} which is ${isPrivate(model) ? 'not ' : ''}a private model`);
-  if (isTextToSpeech(successor) !== isTextToSpeech(model))
-    throw createDataFileError(location, `${problem} whose capabilities differ`);
+  const supported = new Set<string>(listCapabilities(successor));
+  const missing = listCapabilities(model).find((capability) => !supported.has(capability));
+  if (missing !== undefined) throw createDataFileError(location, `${problem} which does not support ${missing}`);
 }
 
-function isTextToSpeech(model: AnyModelFile): boolean {
-  return 'capabilities' in model && model.capabilities.includes('text_to_speech');
+function listCapabilities(model: AnyModelFile): readonly string[] {
+  return 'capabilities' in model ? model.capabilities : [];
 }
 
 function assertNoCycle(

@@ -19,12 +19,12 @@ export function normalizeFieldName(name: string): string {
 /** Returns the value at a dotted path; undefined if there is none. */
 export function getByPath(value: unknown, path: string): unknown {
   const names = path.includes('.') ? path.split('.') : [path];
-  let found = value;
+  let current = value;
   for (const name of names) {
-    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name)) return undefined;
-    found = (found as JsonObject)[name];
+    if (typeof current !== 'object' || current === null || !Object.hasOwn(current, name)) return undefined;
+    current = (current as JsonObject)[name];
   }
-  return found;
+  return current;
 }
 
 /** Whether the value means that nothing was found. */
