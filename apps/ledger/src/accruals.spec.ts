@@ -90,14 +90,14 @@ describe('a call without a response', () => {
   test('is listed with the provider that may invoice it, and a call that was rejected is not', async () => {
     expect(await list([release(buildAttempt(), { ...buildAttempt('0.2'), vendorId: 'r1' })])).toEqual([
       '1 costs may be invoiced that the ledger does not contain: 0.2 USD at most',
-      `${getTime(0)}  h  aborted (timeout), m at router as r1, account-a: 0.2 USD at most`,
+      `${getTime(0)}  h  failed (timeout), m at router as r1, account-a: 0.2 USD at most`,
       NOTHING_BOOKED,
     ]);
   });
 
   test('is listed once if another call of its request succeeds or is absorbed', async () => {
     const charge = createCharge({ cost: '0' }, { attempts: [buildAttempt('0.2')] });
-    const line = `h  aborted (timeout), m at router, account-a: 0.2 USD at most`;
+    const line = `h  failed (timeout), m at router, account-a: 0.2 USD at most`;
     for (const [position, events] of [
       [0, [settle(charge)]],
       [0, [release(buildAttempt('0.2')), absorb(charge)]],
@@ -144,7 +144,7 @@ describe('the costs of a request', () => {
   ];
   const attempts = [buildAttempt('0.2')];
   const charge: Charge = { ...createCharge(), items, attempts, price: amount('0.16') };
-  const open = 'aborted (timeout) 0.2';
+  const open = 'failed (timeout) 0.2';
   const undelivered = 'not_delivered 0.04';
   const paid = (reason: string) => `${reason} 0.08`;
 

@@ -29,7 +29,7 @@ const NOT_DELIVERED = 'not_delivered';
 
 /**
  * Lists what providers may invoice although the ledger does not contain it: for holds that expired without a charge,
- * for calls without a response, and for calls whose reported cost exceeds the one in the ledger. Then lists the costs in
+ * for failed calls, and for calls whose reported cost exceeds the one in the ledger. Then lists the costs in
  * the ledger of what no customer has paid for: items that the operator absorbs, and charges that came after their hold
  * had expired, or were reversed. Both lists are in the order of the log, and computed from all events up to `until`.
  * Memory grows with the lists, not with the log.
@@ -127,7 +127,7 @@ class Accruals {
       const origin = formatOrigin({ ...attempt, of: model });
       this.attempts.push({
         ...source,
-        reason: `aborted (${outcome})`,
+        reason: `failed (${outcome})`,
         origin,
         amount: money.parseJsonAmount(openCost),
       });

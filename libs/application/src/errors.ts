@@ -60,6 +60,7 @@ export type FailureDetails = Partial<
     | 'idleMs'
     | 'maxReasoningTokens'
     | 'usage'
+    | 'unpaidUsage'
     | 'param'
     | 'upstreamCode'
     | 'upstreamMessage'
@@ -92,8 +93,13 @@ export class UpstreamError extends Error {
   readonly idleMs: number | undefined;
   /** Reasoning tokens that the sent request permits at most; undefined if only its output limit limits them. */
   readonly maxReasoningTokens: number | undefined;
-  /** What the provider counted, and invoices, although there is no response. */
+  /** What the provider counted, and invoices, although there is no response. The call is billed by it. */
   readonly usage: Usage | undefined;
+  /**
+   * What the provider counted before it failed, and may invoice. No customer pays for it, because the call is repeated or
+   * fails. Undefined if `deliveredText` is set, by which the call is billed.
+   */
+  readonly unpaidUsage: Usage | undefined;
   /** The field of the request that caused the failure, if known. */
   readonly param: string | undefined;
   /** OpenAI's code for the problem of the request, such as `context_length_exceeded`, if the provider reports one. */
@@ -128,6 +134,7 @@ export class UpstreamError extends Error {
     this.idleMs = details.idleMs;
     this.maxReasoningTokens = details.maxReasoningTokens;
     this.usage = details.usage;
+    this.unpaidUsage = this.deliveredText === undefined ? details.unpaidUsage : undefined;
     this.param = details.param;
     this.upstreamCode = details.upstreamCode;
     this.upstreamMessage =

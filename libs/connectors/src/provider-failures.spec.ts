@@ -305,7 +305,11 @@ describe('a violation of the content policy', () => {
   test('is not charged by the usage of any other failed response', async () => {
     const failed = { status: 'failed', output: [], usage, error: { code: 'server_error', message: 'Oops' } };
     server.handler = respondWithJson(failed, 200);
-    expect(await fail('openai', false, 'responses')).toMatchObject({ code: 'upstream_error', usage: undefined });
+    expect(await fail('openai', false, 'responses')).toMatchObject({
+      code: 'upstream_error',
+      usage: undefined,
+      unpaidUsage: { input: 2_000, output: 0 },
+    });
   });
 });
 

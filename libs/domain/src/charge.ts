@@ -56,8 +56,8 @@ export interface Attempt {
   readonly status?: number;
   readonly milliseconds: number;
   /**
-   * What the creditor may invoice at most for an attempt without a response. It is unknown whether it does, so no item of
-   * a charge includes this cost, and the ledger does not contain it.
+   * What the creditor may invoice at most for an attempt without a response, or for what it counted before the attempt
+   * failed. It is unknown whether it does, so no item of a charge includes this cost, and the ledger does not contain it.
    */
   readonly openCost?: Amount;
 }

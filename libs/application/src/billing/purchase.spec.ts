@@ -170,13 +170,41 @@ describe('a purchase', () => {
     expect(purchase.createCharge(failure)).toBeUndefined();
   });
 
-  test('records no open cost of an attempt that is billed', async () => {
-    const failure = new UpstreamError('timeout', 'no', { hasOpenCost: true }).withDetails({ deliveredText: '' });
+  test('records the cost of what the provider counted for each attempt that failed, without a charge', async () => {
+    const failure = new UpstreamError('upstream_error', 'no', { unpaidUsage: { input: 2 } });
     const { purchase } = begin();
     await expect(purchase.call({ send: () => Promise.reject(failure), estimateUsage: counted })).rejects.toBe(failure);
-    expect(purchase.attempts).toEqual([expect.not.objectContaining({ openCost: expect.anything() })]);
-    expect(purchase.createCharge(failure)?.items).toHaveLength(1);
+    expect(purchase.attempts).toMatchObject([{ openCost: '6' }, { openCost: '6' }, { openCost: '6' }]);
+    expect(purchase.createCharge(failure)).toBeUndefined();
   });
+
+  test('records what is held as the cost of a lost response, of which the provider counted only a part', async () => {
+    const failure = new UpstreamError('timeout', 'no', { hasOpenCost: true, unpaidUsage: { input: 2 } });
+    const { purchase, hold } = begin();
+    await expect(purchase.call({ send: () => Promise.reject(failure), estimateUsage: counted })).rejects.toBe(failure);
+    expect(purchase.attempts).toMatchObject([{ openCost: hold.amount.toString() }]);
+  });
+
+  test('records what is held as the cost of a counted usage without a price', async () => {
+    const failure = new UpstreamError('invalid_request', 'no', { unpaidUsage: { audioMillisecond: 1 } });
+    const { purchase, hold } = begin();
+    await expect(purchase.call({ send: () => Promise.reject(failure), estimateUsage: counted })).rejects.toBe(failure);
+    expect(purchase.attempts).toMatchObject([{ openCost: hold.amount.toString() }]);
+  });
+
+  test.each(['deliveredText', 'usage'])(
+    'records no open cost of an attempt that is billed by its %s',
+    async (detail) => {
+      const billed = detail === 'usage' ? { usage: { input: 1 } } : { deliveredText: '', unpaidUsage: { input: 1 } };
+      const failure = new UpstreamError('timeout', 'no', { hasOpenCost: detail !== 'usage' }).withDetails(billed);
+      const { purchase } = begin();
+      await expect(purchase.call({ send: () => Promise.reject(failure), estimateUsage: counted })).rejects.toBe(
+        failure,
+      );
+      expect(purchase.attempts).toEqual([expect.not.objectContaining({ openCost: expect.anything() })]);
+      expect(purchase.createCharge(failure)?.items).toHaveLength(1);
+    },
+  );
 
   test('bills the fee of a request with web searches once, and the cost of each search', async () => {
     const { purchase } = begin();

@@ -1,6 +1,6 @@
 /** Decides after a failed call whether to retry it or to fall back, and what its attempt records. */
 import type { Endpoint } from '#catalogue';
-import { type Attempt, calculateCost, toProviderRequestIdFields } from '#domain';
+import { type Attempt, type CallUsage, calculateCost, toProviderRequestIdFields, UnpricedUnitError } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { FailureCode, UpstreamError } from '../errors.ts';
 import type { UpstreamCall } from './upstream-call.ts';
@@ -57,21 +57,27 @@ export function toFailedAttempt(
   endpoint: Endpoint,
   maxPrice: PicoUsd,
 ): Pick<Attempt, 'vendorId' | 'outcome' | 'status' | 'openCost'> {
+  const { code, hasOpenCost } = failure;
+  // A lost response may contain more than what the provider counted before.
+  const unpaidUsage = hasOpenCost ? undefined : failure.unpaidUsage;
   // After `hold_used_up` the usage is billed by an estimate.
-  const isOpen = failure.hasOpenCost && failure.code !== 'hold_used_up';
-  return { ...toAttemptOutcome(failure), ...(isOpen ? toOpenCost(call, endpoint, maxPrice) : {}) };
+  const isOpen = (hasOpenCost || unpaidUsage !== undefined) && code !== 'hold_used_up';
+  if (!isOpen) return toAttemptOutcome(failure);
+  const lost = call.getLostUsage?.(endpoint, unpaidUsage) ?? (unpaidUsage && { usage: unpaidUsage });
+  const openCost = money.toJsonAmount(lost ? calculateLostCost(lost, endpoint, maxPrice) : maxPrice);
+  return { ...toAttemptOutcome(failure), openCost };
 }
 
-/**
- * Returns what an attempt without a response costs at most: the maximum price of the order, unless the call states the
- * usage of a lost response.
- */
-function toOpenCost(
-  call: Pick<UpstreamCall<unknown>, 'getLostUsage'>,
-  endpoint: Endpoint,
+/** Returns the cost of a usage that nobody pays for; of a usage without a price, the maximum price of the order. */
+function calculateLostCost(
+  { usage, terms }: Pick<CallUsage, 'usage' | 'terms'>,
+  { tariff }: Endpoint,
   maxPrice: PicoUsd,
-): Pick<Attempt, 'openCost'> {
-  const lost = call.getLostUsage?.(endpoint, undefined);
-  const cost = lost ? calculateCost(lost.usage, endpoint.tariff.prices, lost.terms) : maxPrice;
-  return { openCost: money.toJsonAmount(cost) };
+): PicoUsd {
+  try {
+    return calculateCost(usage, tariff.prices, terms);
+  } catch (error) {
+    if (error instanceof UnpricedUnitError) return maxPrice;
+    throw error;
+  }
 }

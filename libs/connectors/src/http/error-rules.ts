@@ -2,6 +2,7 @@
 import {
   createOperatorError,
   type ErrorRuleFile,
+  type FailureDetails,
   isOperatorProblem,
   MESSAGE_PROVIDER_UNAVAILABLE,
   type OperatorProblemReason,
@@ -154,12 +155,15 @@ function toFailure(
 }
 
 /**
- * Returns the usage of a failed response that its customer owes: what the provider counted, and invoices, before it
+ * Returns the detail that contains what the provider counted for a failed response. Its customer owes it if the provider
  * withheld the response because of its content policy. After any other failure the call is repeated, or served by another
- * endpoint, and this usage is not the customer's.
+ * endpoint, and what was counted is the operator's.
  */
-export function getOwedUsage({ code }: UpstreamError, usage: Usage | undefined): Usage | undefined {
-  return code === 'content_policy_violation' ? usage : undefined;
+export function toUsageDetails(
+  { code }: UpstreamError,
+  usage: Usage | undefined,
+): Pick<FailureDetails, 'usage' | 'unpaidUsage'> {
+  return code === 'content_policy_violation' ? { usage } : { unpaidUsage: usage };
 }
 
 /** Fields in which providers put a message, apart from an object or a list with further ones. */

@@ -17,10 +17,10 @@ import { type BufferedBody, BufferedBodyReader } from './buffered-body.ts';
 import {
   type ClassifyError,
   classifyCommonError,
-  getOwedUsage,
   MESSAGE_RATE_LIMITED,
   MESSAGE_REJECTED,
   parseErrorReport,
+  toUsageDetails,
 } from './error-rules.ts';
 import type { FieldFilter } from './field-filter.ts';
 import { parseRetryAfter } from './retry-after.ts';
@@ -157,7 +157,7 @@ export class JsonHttpClient {
       return toInterruptedError(failure, {
         deliveredText: getDeliveredText(),
         vendorId: translator.vendorId(),
-        usage: getOwedUsage(failure, translator.usage()),
+        ...toUsageDetails(failure, translator.usage()),
       });
     };
     const relay: StreamRelay = new StreamRelay({
@@ -235,7 +235,7 @@ type ErrorDetails = Pick<FailureDetails, 'upstreamMessage' | 'param' | 'upstream
  */
 function toInterruptedError(
   failure: UpstreamError,
-  received: Partial<Pick<UpstreamError, 'deliveredText' | 'vendorId' | 'usage'>>,
+  received: Pick<FailureDetails, 'deliveredText' | 'vendorId' | 'usage' | 'unpaidUsage'>,
 ): UpstreamError {
   const { code, cause, idleMs, hasOpenCost, operatorProblem } = failure;
   const details = {

@@ -1,5 +1,5 @@
 import { type ChatCall, type Completion, type CompletionStream, UpstreamError } from '#application';
-import { type ClassifyError, getOwedUsage, toErrorReport } from '../../http/error-rules.ts';
+import { type ClassifyError, toErrorReport, toUsageDetails } from '../../http/error-rules.ts';
 import type { JsonHttpClient, StreamFormat } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { type BillFormat, parseReportedBill } from '../../http/reported-bill.ts';
@@ -147,7 +147,7 @@ function parseCompletionJson(text: string, classifyError: ClassifyError): Comple
     throw failure.withDetails({
       deliveredText: delivered,
       vendorId: parseProviderRequestId(completion),
-      usage: getOwedUsage(failure, parseOpenAiUsage(completion?.usage)),
+      ...toUsageDetails(failure, parseOpenAiUsage(completion?.usage)),
     });
   }
   if (choices.length === 0 || !choices.every(isChoice)) {

@@ -9,9 +9,9 @@ import { type JsonObject } from '#kernel';
 import {
   type ClassifyError,
   classifyCommonError,
-  getOwedUsage,
   MESSAGE_RATE_LIMITED,
   toErrorReport,
+  toUsageDetails,
 } from '../../http/error-rules.ts';
 import { parseLatin1Event, toLatin1Json } from '../../http/latin1.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
@@ -142,7 +142,7 @@ export function parseResponsesCompletion(
     throw failure.withDetails({
       deliveredText: delivered,
       vendorId: parseProviderRequestId(response),
-      usage: getOwedUsage(failure, parseResponsesUsage(response.usage)),
+      ...toUsageDetails(failure, parseResponsesUsage(response.usage)),
     });
   }
   return {
