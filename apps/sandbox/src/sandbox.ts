@@ -33,6 +33,7 @@ import { TRANSCRIPTION_MODELS, transcriptionRoutes } from './openai/audio/transc
 import { chatRoutes } from './openai/chat.ts';
 import { EMBEDDING_MODELS } from './openai/embeddings/embedding-models.ts';
 import { embeddingRoutes } from './openai/embeddings/embeddings.ts';
+import { withErrorFormat } from './openai/errors.ts';
 import { deepInfraImageRoutes } from './openai/images/deepinfra-images.ts';
 import { IMAGE_MODELS } from './openai/images/image-offers.ts';
 import { imageRoutes } from './openai/images/images.ts';
@@ -106,11 +107,13 @@ function createWorld(): World {
   const routes: Routes = {
     ...Object.assign(
       {},
-      ...PROVIDERS.flatMap((provider) => [
-        chatRoutes(provider, bill),
-        embeddingRoutes(provider, bill),
-        modelRoutes(provider, listOtherModels(provider.name)),
-      ]),
+      ...PROVIDERS.map((provider) =>
+        withErrorFormat(provider.name, {
+          ...chatRoutes(provider, bill),
+          ...embeddingRoutes(provider, bill),
+          ...modelRoutes(provider, listOtherModels(provider.name)),
+        }),
+      ),
     ),
     ...Object.assign({}, ...ENCLAVE_PROVIDERS.map((provider) => enclaveRoutes(provider, bill))),
     ...keyCheckRoutes(),

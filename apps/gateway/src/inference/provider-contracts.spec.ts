@@ -203,45 +203,50 @@ const MESSAGES_REQUESTS: Readonly<Record<string, GateRequest>> = {
 };
 
 /** Sends a request non-streaming and streamed. Without a conversation of its own, it has one text of a customer. */
-async function send(route: string, { requires, directive, ...fields }: GateRequest, { model, slug }: Chat) {
+async function send(route: string, { model, slug }: Chat, name: string, request: GateRequest): Promise<void> {
+  const { requires: _, directive, ...fields } = request;
   const text = directive === '' ? 'Hello' : `[[sandbox ${directive}]]`;
   const conversation = route === '/v1/responses' ? { input: text } : { messages: [{ role: 'user', content: text }] };
   const limit = route === '/v1/messages' ? { max_tokens: 1000 } : {};
-  for (const stream of [false, true]) {
+  const sendOnce = async (stream: boolean) => {
     const body = { model: model.id, provider: { only: [slug] }, ...limit, ...conversation, ...fields, stream };
     const response = await world.post(route, body, account);
-    expect([response.status, response.text]).toEqual([200, response.text]);
+    expect([name, response.status, response.text]).toEqual([name, 200, response.text]);
     expect(response.text).not.toContain('"error":{');
-  }
+  };
+  await Promise.all([sendOnce(false), sendOnce(true)]);
+}
+
+/** Sends the requests that the endpoint supports, all at once: alone, each would wait for the database. */
+async function sendSupported(route: string, chat: Chat, requests: Readonly<Record<string, GateRequest>>) {
+  const { parameters, speaks } = chat.endpoint;
+  const supported = [...parameters, ...speaks];
+  const sent = Object.entries(requests).filter(([, { requires = [] }]) =>
+    requires.every((name) => supported.includes(name)),
+  );
+  await Promise.all(sent.map(([name, request]) => send(route, chat, name, request)));
 }
 
 describe.each(KINDS)('$model.id at $slug', (chat) => {
-  const { parameters, speaks } = chat.endpoint;
-  const supported = [...parameters, ...speaks];
-  const listSupported = (requests: Readonly<Record<string, GateRequest>>) =>
-    Object.entries(requests).filter(([, { requires = [] }]) => requires.every((name) => supported.includes(name)));
-
-  test.each(listSupported(CHAT_REQUESTS))('a chat with %s', (_, request) =>
-    send('/v1/chat/completions', request, chat),
-  );
-
-  test('a chat with each kind of input', () => {
+  test('chats', () => {
     const inputs = chat.model.inputs.flatMap((input) => CONTENT[input] ?? []);
     const content = [...inputs, { type: 'text', text: '[[sandbox tokens=2]]' }];
-    return send('/v1/chat/completions', { messages: [{ role: 'user', content }] }, chat);
+    const withInputs = { 'each kind of input': { messages: [{ role: 'user', content }] } };
+    return sendSupported('/v1/chat/completions', chat, { ...CHAT_REQUESTS, ...withInputs });
   });
 
-  test.each(['400', '500', 'overloaded'])('the error of a chat with fault=%s', async (fault) => {
-    const body = { model: chat.model.id, provider: { only: [chat.slug] } };
-    const response = await world.sendChat(account, `fault=${fault}`, body);
-    expect(response.status).toBeGreaterThanOrEqual(400);
-  });
+  test('responses', () => sendSupported('/v1/responses', chat, RESPONSES_REQUESTS));
 
-  test.each(listSupported(RESPONSES_REQUESTS))('a response with %s', (_, request) =>
-    send('/v1/responses', request, chat),
+  test('messages', () => sendSupported('/v1/messages', chat, MESSAGES_REQUESTS));
+});
+
+test('errors', async () => {
+  const errors = KINDS.flatMap(({ model, slug }) =>
+    ['400', '500', 'overloaded'].map((fault) =>
+      world.sendChat(account, `fault=${fault}`, { model: model.id, provider: { only: [slug] } }),
+    ),
   );
-
-  test.each(listSupported(MESSAGES_REQUESTS))('a message with %s', (_, request) => send('/v1/messages', request, chat));
+  for (const { status } of await Promise.all(errors)) expect(status).toBeGreaterThanOrEqual(400);
 });
 
 describe.each(embeddings)('$model.id at $slug', ({ model, endpoint, slug }) => {

@@ -30,7 +30,7 @@ const called = { type: 'tool_use', name: 'weather', input: { city: 'Zürich', da
 describe("Anthropic's own client", () => {
   test('reads a message', async () => {
     const { content, stop_reason, usage, model } = await client.messages.create(prompt('[[sandbox text=Yes]]'));
-    expect(content).toEqual([{ type: 'text', text: 'Yes' }]);
+    expect(content).toEqual([{ type: 'text', text: 'Yes', citations: null }]);
     expect([stop_reason, model]).toEqual(['end_turn', 'claude-haiku-4-5-20251001']);
     expect(usage).toMatchObject({ input_tokens: 15, output_tokens: 1, cache_read_input_tokens: 0 });
   });
@@ -41,7 +41,7 @@ describe("Anthropic's own client", () => {
       .stream(prompt('[[sandbox tokens=8 chunks=3]]'))
       .on('text', (text) => texts.push(text));
     const { content, stop_reason, usage } = await stream.finalMessage();
-    expect(content).toEqual([{ type: 'text', text: 'every coin that comes in is counted twice' }]);
+    expect(content).toMatchObject([{ type: 'text', text: 'every coin that comes in is counted twice' }]);
     expect([texts.length, stop_reason, usage.output_tokens]).toEqual([3, 'end_turn', 8]);
   });
 
@@ -53,12 +53,12 @@ describe("Anthropic's own client", () => {
     for (const message of [await client.messages.create(asked), await client.messages.stream(asked).finalMessage()]) {
       expect(message.content).toEqual([
         { type: 'thinking', thinking: 'every coin that', signature: expect.any(String) },
-        { type: 'text', text: 'Yes' },
+        { type: 'text', text: 'Yes', citations: null },
       ]);
       expect(message.usage).toMatchObject({ output_tokens: 4, output_tokens_details: { thinking_tokens: 3 } });
     }
     const { content } = await client.messages.create(prompt('[[sandbox text=Yes reasoning=3]]'));
-    expect(content).toEqual([{ type: 'text', text: 'Yes' }]);
+    expect(content).toEqual([{ type: 'text', text: 'Yes', citations: null }]);
   });
 
   test('receives a tool call, non-streaming or streamed, and then text', async () => {
@@ -76,7 +76,7 @@ describe("Anthropic's own client", () => {
           { role: 'user', content: [result] },
         ],
       });
-      expect(content).toEqual([{ type: 'text', text: expect.any(String) }]);
+      expect(content).toEqual([{ type: 'text', text: expect.any(String), citations: null }]);
     }
   });
 

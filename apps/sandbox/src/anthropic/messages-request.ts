@@ -1,5 +1,6 @@
 /** Parses and validates a Messages request as Anthropic does. */
 import { type JsonObject } from '#kernel';
+import { type ApplyRule, readWithRules } from '../provider/leniency.ts';
 import type { OutputFormat } from '../provider/model-output.ts';
 import type { ProtocolRequest } from '../provider/serve.ts';
 import { countTokens } from '../provider/tokens.ts';
@@ -26,23 +27,20 @@ export interface SandboxMessagesRequest extends ProtocolRequest<AnthropicModel> 
 
 /** @throws HttpError in Anthropic's error format */
 export function readMessagesRequest(text: string, version: Version): SandboxMessagesRequest {
+  return readWithRules(text, (applyRule) => parseMessagesRequest(text, version, applyRule));
+}
+
+function parseMessagesRequest(text: string, version: Version, applyRule: ApplyRule): SandboxMessagesRequest {
   const body = parseObject(text);
   if (!body) throw invalidRequestError('The request body is not valid JSON');
-  assertParameters(body, version);
+  assertParameters(body, version, applyRule);
   const model = findModel(body.model as string);
-  assertModelSupports(body, model);
-  const limit = body.max_tokens as number;
-  if (limit > model.maxOutput) {
-    const which = `the maximum allowed number of output tokens for ${model.id}`;
-    throw invalidRequestError(`max_tokens: ${limit} > ${model.maxOutput}, which is ${which}`);
-  }
+  applyRule(() => assertModelSupports(body, model));
   const turns = assertTurns(body.messages);
-  if (model.rejectsPrefill && isPrefilled(turns)) {
-    const message = 'This model does not support assistant message prefill.';
-    throw invalidRequestError(`${message} The conversation must end with a user message.`);
-  }
+  applyRule(() => assertNoPrefill(turns, model));
   const reasons = isThinkingEnabled(body.thinking, model);
-  const toolbox = parseToolbox(body, turns, reasons);
+  const toolbox = parseToolbox(body, turns, applyRule);
+  if (reasons) applyRule(() => assertNoForcedCall(toolbox));
   const promptTokens = countPrompt(body, turns);
   if (promptTokens > model.context) {
     throw invalidRequestError(`prompt is too long: ${promptTokens} tokens > ${model.context} maximum`);
@@ -51,7 +49,7 @@ export function readMessagesRequest(text: string, version: Version): SandboxMess
     model,
     stream: body.stream === true,
     n: 1,
-    limit,
+    limit: Math.min(body.max_tokens as number, model.maxOutput),
     promptTokens,
     reasons,
     isThinkingVisible: isThinkingVisible(body.thinking, model),
@@ -59,6 +57,12 @@ export function readMessagesRequest(text: string, version: Version): SandboxMess
     format: parseFormat(body, text),
     lastUserText: getLastUserText(turns),
   };
+}
+
+function assertNoPrefill(turns: readonly MessageTurn[], { rejectsPrefill }: AnthropicModel): void {
+  if (!rejectsPrefill || !isPrefilled(turns)) return;
+  const message = 'This model does not support assistant message prefill.';
+  throw invalidRequestError(`${message} The conversation must end with a user message.`);
 }
 
 /** Whether the conversation ends with a turn of the assistant that is no paused one, which has calls of a search. */
@@ -89,16 +93,17 @@ interface Choice {
   readonly disable_parallel_tool_use?: boolean;
 }
 
-function parseToolbox({ tools, tool_choice }: JsonObject, turns: readonly MessageTurn[], reasons: boolean): Toolbox {
-  const parsedTools = ((tools ?? []) as readonly JsonObject[]).map(parseTool);
+function parseToolbox(
+  { tools, tool_choice }: JsonObject,
+  turns: readonly MessageTurn[],
+  applyRule: ApplyRule,
+): Toolbox {
+  const parsedTools = ((tools ?? []) as readonly JsonObject[]).map((tool, at) => parseTool(tool, at, applyRule));
   if (new Set(parsedTools.map(({ name }) => name)).size < parsedTools.length)
     throw invalidRequestError('tools: Tool names must be unique.');
   const choice = (tool_choice ?? { type: 'auto' }) as Choice;
   if (tool_choice && parsedTools.length === 0)
     throw invalidRequestError('tool_choice may only be specified while providing tools.');
-  if (reasons && (choice.type === 'any' || choice.type === 'tool')) {
-    throw invalidRequestError('Thinking may not be enabled when tool_choice forces tool use.');
-  }
   const parallel = choice.disable_parallel_tool_use !== true;
   return {
     tools: parsedTools,
@@ -106,6 +111,11 @@ function parseToolbox({ tools, tool_choice }: JsonObject, turns: readonly Messag
     allowsParallelCalls: parallel,
     rounds: countRounds(turns),
   };
+}
+
+function assertNoForcedCall({ choice }: Toolbox): void {
+  if (choice === 'auto' || choice === 'none') return;
+  throw invalidRequestError('Thinking may not be enabled when tool_choice forces tool use.');
 }
 
 /**
@@ -117,10 +127,10 @@ function countRounds(turns: readonly MessageTurn[]): number {
   return since.at(-1)?.role === 'user' ? since.filter(({ role }) => role === 'user').length : 0;
 }
 
-function parseTool(tool: JsonObject | null, index: number): Tool {
+function parseTool(tool: JsonObject | null, index: number, applyRule: ApplyRule): Tool {
   if (typeof tool !== 'object' || tool === null) throw invalidRequestError(`tools.${index}: Input should be an object`);
   const { type = 'custom', name, input_schema, strict } = tool;
-  if (type === 'web_search_20250305') return parseWebSearch(tool, index);
+  if (type === 'web_search_20250305') return parseWebSearch(tool, index, applyRule);
   if (type !== 'custom') {
     const expected = "'custom', 'web_search_20250305'";
     throw invalidRequestError(
@@ -133,7 +143,7 @@ function parseTool(tool: JsonObject | null, index: number): Tool {
   if ((input_schema as JsonObject | undefined)?.type !== 'object') {
     throw invalidRequestError(`tools.${index}.custom.input_schema.type: Input should be 'object'`);
   }
-  if (strict === true) assertEnforceable(input_schema, `tools.${index}.custom`);
+  if (strict === true) applyRule(() => assertEnforceable(input_schema, `tools.${index}.custom`));
   return { name, schema: input_schema };
 }
 
@@ -147,19 +157,22 @@ const SEARCH_FIELDS = [
   'cache_control',
 ];
 
-function parseWebSearch(tool: JsonObject, index: number): Tool {
+function parseWebSearch(tool: JsonObject, index: number, applyRule: ApplyRule): Tool {
   const where = `tools.${index}.web_search_20250305`;
-  const { name, max_uses, allowed_domains, blocked_domains } = tool;
-  const unknown = Object.keys(tool).find((field) => !SEARCH_FIELDS.includes(field));
-  if (unknown) throw invalidRequestError(`${where}.${unknown}: Extra inputs are not permitted`);
+  const { name, max_uses } = tool;
+  applyRule(() => assertSearchFields(tool, where));
   if (name !== 'web_search') throw invalidRequestError(`${where}.name: Input should be 'web_search'`);
-  if (allowed_domains && blocked_domains) {
-    throw invalidRequestError(`${where}: only one of allowed_domains and blocked_domains may be specified`);
-  }
   if (max_uses !== undefined && !(Number.isInteger(max_uses) && (max_uses as number) > 0)) {
     throw invalidRequestError(`${where}.max_uses: Input should be greater than 0`);
   }
   return { name, schema: {}, maxProviderUses: (max_uses ?? MAX_SEARCHES) as number };
+}
+
+function assertSearchFields(tool: JsonObject, where: string): void {
+  const unknown = Object.keys(tool).find((field) => !SEARCH_FIELDS.includes(field));
+  if (unknown) throw invalidRequestError(`${where}.${unknown}: Extra inputs are not permitted`);
+  if (tool.allowed_domains && tool.blocked_domains)
+    throw invalidRequestError(`${where}: only one of allowed_domains and blocked_domains may be specified`);
 }
 
 function parseToolChoice({ type, name }: Choice, tools: readonly Tool[]): Toolbox['choice'] {

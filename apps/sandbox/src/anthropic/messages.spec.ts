@@ -54,7 +54,9 @@ describe('a message', () => {
       type: 'message',
       role: 'assistant',
       model: 'claude-sonnet-4-6',
-      content: [{ type: 'text', text: 'every coin that comes' }],
+      content: [{ type: 'text', text: 'every coin that comes', citations: null }],
+      container: null,
+      diagnostics: null,
       stop_reason: 'end_turn',
       stop_sequence: null,
       stop_details: null,
@@ -65,8 +67,10 @@ describe('a message', () => {
         cache_read_input_tokens: 0,
         output_tokens: 4,
         output_tokens_details: { thinking_tokens: 0 },
+        server_tool_use: null,
         service_tier: 'standard',
         inference_geo: 'global',
+        speed: null,
       },
     });
     // 15 × 3 USD and 4 × 15 USD per million tokens
@@ -113,14 +117,14 @@ describe('a stream', () => {
           usage: expect.objectContaining({ input_tokens: 18, output_tokens: 1 }),
         }),
       },
-      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '', citations: null } },
       { type: 'ping' },
       { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'every coin ' } },
       { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'that comes' } },
       { type: 'content_block_stop', index: 0 },
       {
         type: 'message_delta',
-        delta: { stop_reason: 'end_turn', stop_sequence: null, stop_details: null },
+        delta: { stop_reason: 'end_turn', stop_sequence: null, stop_details: null, container: null },
         usage: expect.objectContaining({ input_tokens: 18, output_tokens: 4 }),
       },
       { type: 'message_stop' },
@@ -187,8 +191,16 @@ describe("Anthropic's request validation", () => {
     },
   );
 
-  test('rejects an unknown model: 404', async () => {
-    expect((await post({ ...asked, model: 'claude-sonnet-4.6' })).status).toBe(404);
+  test('rejects an unknown model, or one that has retired: 404', async () => {
+    const messages = [{ role: 'user', content: '[[sandbox fault=404]]' }];
+    for (const fields of [{ model: 'claude-3-opus-20240229' }, { messages }]) {
+      const response = await post({ ...asked, ...fields });
+      const error = { type: 'not_found_error', message: expect.stringMatching(/^model: claude-/) };
+      expect([response.status, await response.json()]).toEqual([
+        404,
+        expect.objectContaining({ type: 'error', error }),
+      ]);
+    }
   });
 
   test.each<[string, unknown, RegExp]>([
@@ -267,6 +279,16 @@ describe("Anthropic's request validation", () => {
       'thinking with a forced call',
       { ...asked, max_tokens: 2_000, thinking, tools: [tool], tool_choice: { type: 'any' } },
       /forces tool use/,
+    ],
+    [
+      'prefill',
+      { ...asked, messages: [...hello, { role: 'assistant', content: 'The answer is' }] },
+      /^This model does not support assistant message prefill\. /,
+    ],
+    [
+      'a forced call by a model that rejects it',
+      { ...asked, model: 'claude-opus-5-5', tools: [tool], tool_choice: { type: 'any' } },
+      /^tool_choice\.type: "any" is not supported/,
     ],
     ['a schema that allows other properties', { ...asked, ...format({ type: 'object' }) }, /additionalProperties/],
     ['an invalid directive', { ...asked, messages: [{ role: 'user', content: '[[sandbox x]]' }] }, /directive/],

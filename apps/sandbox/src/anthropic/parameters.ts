@@ -1,4 +1,5 @@
 /** Validates the parameters of a Messages request, apart from the turns, as Anthropic does. */
+import type { ApplyRule } from '../provider/leniency.ts';
 import { assertEnforceable } from './enforceable-schema.ts';
 import { invalidRequestError, type Version } from './errors.ts';
 import type { AnthropicModel } from './models.ts';
@@ -27,33 +28,50 @@ const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
   ['inference_geo', assertText],
 ]);
 
+/** Parameters that the sandbox itself uses. They are valid even if the provider's rules are not applied. */
+const USED: ReadonlySet<string> = new Set([
+  'model',
+  'messages',
+  'max_tokens',
+  'system',
+  'stream',
+  'tools',
+  'tool_choice',
+  'thinking',
+  'output_config',
+]);
+
 const SAMPLING: ReadonlySet<string> = new Set(['temperature', 'top_p', 'top_k']);
 
 /** @throws HttpError 400 */
-export function assertParameters(body: Body, version: Version): void {
+export function assertParameters(body: Body, version: Version, applyRule: ApplyRule): void {
   for (const name of ['model', 'max_tokens', 'messages']) {
     if (body[name] === undefined) throw invalidRequestError(`${name}: Field required`);
   }
   for (const [name, value] of Object.entries(body)) {
-    const check = CHECKS.get(name);
-    if (!check || (SAMPLING.has(name) && version !== '2023-06-01')) {
-      throw invalidRequestError(`${name}: Extra inputs are not permitted`);
-    }
-    check(value, name);
+    const check = SAMPLING.has(name) && version !== '2023-06-01' ? rejectExtra : (CHECKS.get(name) ?? rejectExtra);
+    if (USED.has(name)) check(value, name);
+    else applyRule(() => check(value, name));
   }
-  if (body.temperature !== undefined && body.top_p !== undefined) {
-    throw invalidRequestError(
-      '`temperature` and `top_p` cannot both be specified for this model. Please use only one.',
-    );
-  }
-  assertSystem(body);
-  assertThinking(body);
-  assertFormat(body);
+  for (const assert of [assertSampling, assertSystem, assertThinking, assertFormat]) applyRule(() => assert(body));
 }
 
-/** Validates thinking, sampling parameters and effort, which differ between models. @throws HttpError 400 */
+function rejectExtra(_: unknown, name: string): never {
+  throw invalidRequestError(`${name}: Extra inputs are not permitted`);
+}
+
+function assertSampling({ temperature, top_p }: Body): void {
+  if (temperature === undefined || top_p === undefined) return;
+  throw invalidRequestError('`temperature` and `top_p` cannot both be specified for this model. Please use only one.');
+}
+
+/** Validates the limit, thinking, sampling and effort, which differ between models. @throws HttpError 400 */
 export function assertModelSupports(body: Body, model: AnthropicModel): void {
-  const { id, adaptive } = model;
+  const { id, adaptive, maxOutput } = model;
+  if ((body.max_tokens as number) > maxOutput) {
+    const which = `the maximum allowed number of output tokens for ${id}`;
+    throw invalidRequestError(`max_tokens: ${body.max_tokens} > ${maxOutput}, which is ${which}`);
+  }
   const { type } = (body.thinking ?? {}) as Body;
   assertThinkingOff(type, model);
   assertToolChoice(body.tool_choice, model);

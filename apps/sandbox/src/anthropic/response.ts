@@ -5,7 +5,7 @@ import type { Fault } from '../provider/directive.ts';
 import type { SandboxModelOutput } from '../provider/model-output.ts';
 import { generateProse } from '../provider/tokens.ts';
 import type { SandboxMessagesRequest } from './messages-request.ts';
-import { createSearchBlocks, type SearchBlock, toCitations } from './searches.ts';
+import { createSearchBlocks, DIRECT_CALLER, type SearchBlock, toCitations } from './searches.ts';
 
 const ERROR = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
 /** Stands for a signature; it is not a valid one. */
@@ -56,13 +56,13 @@ export function createMessage(
 /** The input of a call is empty if the message reached the token limit: truncated arguments are not JSON. */
 function createContentBlocks(output: SandboxModelOutput, text: string) {
   const citations = toCitations(output);
-  if (output.tool === undefined) return [{ type: 'text', text, ...(citations.length > 0 ? { citations } : {}) }];
+  if (output.tool === undefined) return [{ type: 'text', text, citations: citations.length > 0 ? citations : null }];
   const input = output.finish === 'length' ? {} : JSON.parse(text);
   return Array.from({ length: output.calls }, (_, call) => ({ ...createToolUse(output, call), input }));
 }
 
 function createToolUse({ serial, tool }: SandboxModelOutput, call: number) {
-  return { type: 'tool_use', id: `toolu_${serial}${call}`, name: tool, input: {} };
+  return { type: 'tool_use', id: `toolu_${serial}${call}`, name: tool, input: {}, caller: DIRECT_CALLER };
 }
 
 function createEmptyMessage(output: SandboxModelOutput) {
@@ -75,6 +75,8 @@ function createEmptyMessage(output: SandboxModelOutput) {
     stop_reason: null,
     stop_sequence: null,
     stop_details: null,
+    container: null,
+    diagnostics: null,
   };
 }
 
@@ -98,10 +100,10 @@ function toUsage(output: SandboxModelOutput, fault: Fault | undefined) {
     cache_read_input_tokens: zero ? 0 : cached,
     output_tokens: zero ? 0 : reasoning + visible,
     output_tokens_details: { thinking_tokens: zero ? 0 : reasoning },
-    ...(searches.length > 0 ? { server_tool_use: { web_search_requests: searchCount, web_fetch_requests: 0 } } : {}),
+    server_tool_use: searches.length > 0 ? { web_search_requests: searchCount, web_fetch_requests: 0 } : null,
     service_tier: reportedBill.serviceTier ?? 'standard',
     inference_geo: reportedBill.inferenceGeo ?? 'global',
-    ...(reportedBill.speed === undefined ? {} : { speed: reportedBill.speed }),
+    speed: reportedBill.speed ?? null,
   };
 }
 
@@ -126,7 +128,7 @@ export function toEvents(
     ...withUsage({ ...usage, output_tokens: Math.min(usage.output_tokens, 1) }),
   };
   const citations = toCitations(output);
-  const empty = { type: 'text', text: '', ...(citations.length > 0 ? { citations: [] } : {}) };
+  const empty = { type: 'text', text: '', citations: citations.length > 0 ? [] : null };
   const copies = Math.max(1, calls);
   const createBlock = (call: number) => (tool === undefined ? empty : createToolUse(output, call));
   const startBlock = (call: number) =>
@@ -154,7 +156,7 @@ export function toEvents(
       (visible > 0 ? cited + stopBlock(copies - 1) : '') +
       formatEvent({
         type: 'message_delta',
-        delta: createStop(finish, fault),
+        delta: { ...createStop(finish, fault), container: null },
         ...withUsage(toDeltaUsage(usage)),
       }) +
       formatEvent({ type: 'message_stop' }),

@@ -5,6 +5,9 @@ const RESULTS = 3;
 /** Stands for encrypted content; it is not encrypted. */
 const ENCRYPTED = 'c2FuZGJveA==';
 
+/** The model itself has called the tool, and not code that it runs. */
+export const DIRECT_CALLER = { type: 'direct' };
+
 export interface SearchBlock {
   readonly type: 'server_tool_use' | 'web_search_tool_result';
   readonly [field: string]: unknown;
@@ -15,8 +18,8 @@ export function createSearchBlocks({ serial, searches }: SandboxModelOutput): re
   return searches.flatMap((search, at): SearchBlock[] => {
     const id = `srvtoolu_${serial}${at}`;
     return [
-      { type: 'server_tool_use', id, name: 'web_search', input: { query: search.query } },
-      { type: 'web_search_tool_result', tool_use_id: id, content: toResultContent(search, at) },
+      { type: 'server_tool_use', id, name: 'web_search', input: { query: search.query }, caller: DIRECT_CALLER },
+      { type: 'web_search_tool_result', tool_use_id: id, content: toResultContent(search, at), caller: DIRECT_CALLER },
     ];
   });
 }

@@ -134,8 +134,7 @@ class Enclave {
     const request = readChatRequest(text, this.provider);
     // The gateway cannot see how many choices are generated, nor stop a non-streaming response.
     if (!request.stream && request.n > 1) throw invalidRequestError(400, 'n must be 1 without stream.', 'n');
-    // Servers of open-weight models do not pad their events.
-    return { ...request, obfuscate: false };
+    return request;
   }
 }
 

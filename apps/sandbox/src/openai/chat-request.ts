@@ -1,4 +1,6 @@
 /** Parses and validates a chat completion request as OpenAI does. */
+
+import { type ApplyRule, readWithRules } from '../provider/leniency.ts';
 import { ANY_OBJECT, type OutputFormat } from '../provider/model-output.ts';
 import type { ProtocolRequest } from '../provider/serve.ts';
 import { countTokens } from '../provider/tokens.ts';
@@ -7,6 +9,7 @@ import { parseObject } from '../router.ts';
 import { invalidRequestError } from './errors.ts';
 import { findModel, type OpenAiModel, type OpenAiProvider } from './models.ts';
 import {
+  assertModelSupports,
   assertParameters,
   getOutputLimit,
   invalidTypeError,
@@ -15,14 +18,13 @@ import {
   type SandboxBody,
 } from './parameters.ts';
 import { assertProviderAccepts } from './provider-rules.ts';
+import type { ResponseFields } from './response-fields.ts';
 
 export interface SandboxChatRequest extends ProtocolRequest<OpenAiModel> {
   readonly includeUsage: boolean;
   readonly obfuscate: boolean;
-  /** The field of the response that contains the model's reasoning; undefined if the response has no such field. */
-  readonly reasoningField: OpenAiProvider['reasoningField'];
-  readonly responseFields: OpenAiProvider['responseFields'];
-  readonly costField: OpenAiProvider['costField'];
+  /** Those of the provider. Without reasoning if the request excludes it. */
+  readonly fields: ResponseFields;
   /** The tier of the listed prices, by which the request is served. */
   readonly serviceTier: string;
   /** Number of alternatives that are listed for each token; undefined without log probabilities. */
@@ -43,13 +45,17 @@ export type SandboxContentPart = Readonly<Record<string, unknown>>;
 
 /** @throws HttpError in OpenAI's error format */
 export function readChatRequest(text: string, provider: OpenAiProvider): SandboxChatRequest {
+  return readWithRules(text, (applyRule) => parseChatRequest(text, provider, applyRule));
+}
+
+function parseChatRequest(text: string, provider: OpenAiProvider, applyRule: ApplyRule): SandboxChatRequest {
   const body = parseObject(text);
   if (!body)
     throw invalidRequestError(400, 'We could not parse the JSON body of your request. The API expects a JSON object.');
   if (body.model === undefined || body.model === '')
     throw invalidRequestError(400, 'you must provide a model parameter');
-  assertProviderAccepts(body, provider);
-  assertParameters(body, provider);
+  applyRule(() => assertProviderAccepts(body, provider));
+  assertParameters(body, provider, applyRule);
   const model = findModel(provider, body.model as string);
   if (model.responsesOnly) {
     const message = 'This model is only supported in v1/responses and not in v1/chat/completions.';
@@ -57,23 +63,21 @@ export function readChatRequest(text: string, provider: OpenAiProvider): Sandbox
   }
   const messages = readMessages(body);
   if (model.textOnly) assertNoImage(messages);
-  const limit = getOutputLimit(body, model);
+  applyRule(() => assertModelSupports(body, model));
   const promptTokens = countPrompt(body, messages);
   if (promptTokens > model.context) throw contextLengthError(model, promptTokens);
   const options = body.stream_options as SandboxContentPart | null | undefined;
+  const excludesReasoning = (body.reasoning as SandboxContentPart | null | undefined)?.exclude === true;
   return {
     model,
     stream: body.stream === true,
     includeUsage: options?.include_usage === true,
-    reasoningField:
-      (body.reasoning as SandboxContentPart | null | undefined)?.exclude === true ? undefined : provider.reasoningField,
-    responseFields: provider.responseFields,
-    costField: provider.costField,
+    fields: excludesReasoning ? { ...provider.fields, reasoning: undefined } : provider.fields,
     serviceTier: provider.serviceTiers[0],
-    obfuscate: options?.include_obfuscation !== false,
+    obfuscate: !provider.fields.lacks.has('obfuscation') && options?.include_obfuscation !== false,
     logprobs: body.logprobs === true ? Number(body.top_logprobs ?? 0) : undefined,
     n: (body.n as number | null | undefined) ?? 1,
-    limit,
+    limit: getOutputLimit(body, model),
     promptTokens,
     reasons: true,
     toolbox: parseToolbox(body, messages),

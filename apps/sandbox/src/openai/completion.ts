@@ -7,40 +7,47 @@ import { createGroqFields, getCallId, getCompletionId, getFinishReason, ROUTED_P
 import { toChatLogprobs } from './logprobs.ts';
 import type { OpenAiModel } from './models.ts';
 import { toReasoningFields } from './reasoning.ts';
+import type { ResponseFields } from './response-fields.ts';
 import { toUsage } from './usage.ts';
 
 export function createCompletion(
   output: SandboxModelOutput<OpenAiModel>,
-  { reasoningField, responseFields, costField, serviceTier, logprobs: top }: SandboxChatRequest,
+  { fields, serviceTier, logprobs: top }: SandboxChatRequest,
   fault: Fault | undefined,
 ) {
   const { created, model, n } = output;
+  const { lacks, added } = fields;
   const createChoice = (index: number) => {
     return {
       index,
-      message: { ...createMessage(output, index, fault), ...toReasoningFields(output, reasoningField) },
+      message: { ...createMessage(output, index, { fault, lacks }), ...toReasoningFields(output, fields.reasoning) },
       logprobs: toChatLogprobs(output, output.text, top),
       finish_reason: getFinishReason(output),
     };
   };
   return {
     id: getCompletionId(output),
-    ...(responseFields === 'provider' ? { provider: ROUTED_PROVIDER } : {}),
+    ...(added === 'provider' ? { provider: ROUTED_PROVIDER } : {}),
     object: 'chat.completion',
     created,
     model: model.snapshot,
     choices: Array.from({ length: n }, (_, index) => createChoice(index)),
-    ...(fault === 'no_usage' ? {} : { usage: toUsage(output, fault, costField) }),
+    ...(fault === 'no_usage' ? {} : { usage: toUsage(output, fault, fields) }),
     service_tier: output.reportedBill.serviceTier ?? serviceTier,
-    system_fingerprint: model.fingerprint,
-    ...(responseFields === 'x_groq' ? { x_groq: createGroqFields(output) } : {}),
+    system_fingerprint: model.fingerprint ?? (fields.hasNullFingerprint ? null : undefined),
+    ...(added === 'x_groq' ? { x_groq: createGroqFields(output) } : {}),
   };
 }
 
-function createMessage(output: SandboxModelOutput, index: number, fault: Fault | undefined) {
+interface MessageOptions extends Pick<ResponseFields, 'lacks'> {
+  readonly fault: Fault | undefined;
+}
+
+function createMessage(output: SandboxModelOutput, index: number, { fault, lacks }: MessageOptions) {
   const { text, tool, calls } = output;
-  if (fault === 'refusal') return { role: 'assistant', content: null, refusal: text, annotations: [] };
-  const rest = { refusal: null, annotations: [] };
+  const hasRefusal = !lacks.has('refusal');
+  if (fault === 'refusal' && hasRefusal) return { role: 'assistant', content: null, refusal: text, annotations: [] };
+  const rest = hasRefusal ? { refusal: null, annotations: [] } : {};
   if (tool === undefined) return { role: 'assistant', content: text, ...rest };
   const tool_calls = Array.from({ length: calls }, (_, call) => {
     return { id: getCallId(output, index, call), type: 'function', function: { name: tool, arguments: text } };

@@ -1,5 +1,5 @@
 import type { ErrorFault } from '../provider/faults.ts';
-import { type Call, HttpError } from '../router.ts';
+import { type Call, type Handler, HttpError, type Routes } from '../router.ts';
 
 interface Details {
   readonly param?: string;
@@ -20,6 +20,41 @@ export function invalidRequestError(
 export function createError(type: string, status: number, message: string, details: Details = {}): HttpError {
   const headers: Record<string, string> = status === 429 ? { 'retry-after': '1' } : {};
   return new HttpError(status, { error: { message, type, param: null, code: null, ...details } }, headers);
+}
+
+/** Creates the error for a model that the provider does not have, or no longer has. */
+export function createModelError(provider: string, id: string): HttpError {
+  if (provider === 'openrouter') return invalidRequestError(400, `${id} is not a valid model ID`);
+  const message = `The model \`${id}\` does not exist or you do not have access to it.`;
+  return invalidRequestError(404, message, null, 'model_not_found');
+}
+
+/** The formats of providers whose errors differ from OpenAI's. */
+const ERROR_FORMATS: Readonly<Record<string, (error: HttpError) => HttpError>> = { openrouter: toRouterError };
+
+/** Adds the error format of the provider to routes of OpenAI's API. */
+export function withErrorFormat(provider: string, routes: Routes): Routes {
+  const toFormat = ERROR_FORMATS[provider];
+  if (!toFormat) return routes;
+  const withFormat =
+    (handler: Handler): Handler =>
+    async (call) => {
+      try {
+        await handler(call);
+      } catch (error) {
+        throw error instanceof HttpError ? toFormat(error) : error;
+      }
+    };
+  return Object.fromEntries(
+    Object.entries(routes).map(([route, handler]) => [route, handler && withFormat(handler)]),
+  ) as Routes;
+}
+
+/** OpenRouter's code is the status, and its errors have neither a type nor a parameter (`BadRequestResponseErrorData`). */
+function toRouterError({ status, body, headers }: HttpError): HttpError {
+  const { error } = body as { readonly error: Readonly<Record<string, unknown>> };
+  const { message = error, metadata } = error; // the error of a body that is too large is a text
+  return new HttpError(status, { error: { code: status, message, metadata } }, headers);
 }
 
 /** Any key is accepted, but one is required. @throws HttpError 401 */

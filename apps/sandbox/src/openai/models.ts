@@ -3,8 +3,15 @@
  */
 import { createModels, type SandboxModel } from '../provider/model.ts';
 import type { Call, Routes } from '../router.ts';
-import { assertKey, invalidRequestError } from './errors.ts';
+import { assertKey, createModelError } from './errors.ts';
 import { DEEPINFRA, GROQ, type ModelOffer, type Offers, OPENAI, OPENROUTER, TINFOIL } from './offers.ts';
+import {
+  GROQ_FIELDS,
+  OPEN_WEIGHT_FIELDS,
+  OPENAI_FIELDS,
+  OPENROUTER_FIELDS,
+  type ResponseFields,
+} from './response-fields.ts';
 
 export interface OpenAiModel extends SandboxModel, Omit<ModelOffer, 'usd'> {}
 
@@ -15,15 +22,7 @@ export interface OpenAiProvider {
   readonly extraParameters: ReadonlySet<string>;
   /** Parameters of OpenAI that the provider does not support. */
   readonly unsupportedParameters: ReadonlySet<string>;
-  /** The field that contains the model's reasoning; undefined if the provider returns none. */
-  readonly reasoningField: 'reasoning' | 'reasoning_content' | undefined;
-  /**
-   * The fields that the provider adds to OpenAI's: a router names the provider that it has called, and Groq has `x_groq`.
-   * Undefined for none.
-   */
-  readonly responseFields: 'provider' | 'x_groq' | undefined;
-  /** The field of the usage that contains the cost of the request in USD; undefined if the provider reports none. */
-  readonly costField: 'cost' | 'estimated_cost' | undefined;
+  readonly fields: ResponseFields;
   /** Values of `service_tier`. The first one is the tier of the listed prices. */
   readonly serviceTiers: readonly [string, ...string[]];
 }
@@ -42,21 +41,17 @@ export const PROVIDERS: readonly OpenAiProvider[] = [
   createProvider('openrouter', OPENROUTER, {
     extraParameters: OPENROUTER_PARAMETERS,
     unsupportedParameters: NEWER_PARAMETERS,
-    reasoningField: 'reasoning',
-    responseFields: 'provider',
-    costField: 'cost',
+    fields: OPENROUTER_FIELDS,
   }),
   createProvider('groq', GROQ, {
     extraParameters: OPEN_WEIGHT_PARAMETERS,
-    reasoningField: 'reasoning',
-    responseFields: 'x_groq',
+    fields: GROQ_FIELDS,
     serviceTiers: ['on_demand', 'auto', 'flex', 'performance'],
   }),
   createProvider('deepinfra', DEEPINFRA, {
     extraParameters: OPEN_WEIGHT_PARAMETERS,
     unsupportedParameters: NEWER_PARAMETERS,
-    reasoningField: 'reasoning_content',
-    costField: 'estimated_cost',
+    fields: { ...OPEN_WEIGHT_FIELDS, cost: 'estimated_cost' },
     serviceTiers: ['default', 'priority'],
   }),
 ];
@@ -66,16 +61,14 @@ export const ENCLAVE_PROVIDERS: readonly OpenAiProvider[] = Object.entries(TINFO
   createProvider(
     'tinfoil',
     { [id]: modelOffer },
-    { extraParameters: OPEN_WEIGHT_PARAMETERS, reasoningField: 'reasoning_content' },
+    { extraParameters: OPEN_WEIGHT_PARAMETERS, fields: OPEN_WEIGHT_FIELDS },
   ),
 );
 
 interface ProviderOptions {
   readonly extraParameters?: readonly string[];
   readonly unsupportedParameters?: readonly string[];
-  readonly reasoningField?: OpenAiProvider['reasoningField'];
-  readonly responseFields?: OpenAiProvider['responseFields'];
-  readonly costField?: OpenAiProvider['costField'];
+  readonly fields?: ResponseFields;
   readonly serviceTiers?: OpenAiProvider['serviceTiers'];
 }
 
@@ -85,9 +78,7 @@ function createProvider(
   {
     extraParameters = [],
     unsupportedParameters = [],
-    reasoningField,
-    responseFields,
-    costField,
+    fields = OPENAI_FIELDS,
     serviceTiers = OPENAI_TIERS,
   }: ProviderOptions = {},
 ): OpenAiProvider {
@@ -96,9 +87,7 @@ function createProvider(
     models: createModels<ModelOffer>(offers),
     extraParameters: new Set(extraParameters),
     unsupportedParameters: new Set(unsupportedParameters),
-    reasoningField,
-    responseFields,
-    costField,
+    fields,
     serviceTiers,
   };
 }
@@ -106,15 +95,10 @@ function createProvider(
 /** 2024-07-18. The API requires a date; nothing depends on its value. */
 const CREATED = 1_721_260_800;
 
-export function findModel({ models }: OpenAiProvider, id: string): OpenAiModel {
+export function findModel({ name, models }: OpenAiProvider, id: string): OpenAiModel {
   const model = models.get(id);
   if (model) return model;
-  throw invalidRequestError(
-    404,
-    `The model \`${id}\` does not exist or you do not have access to it.`,
-    null,
-    'model_not_found',
-  );
+  throw createModelError(name, id);
 }
 
 /** @param otherModels models that are not chat models */

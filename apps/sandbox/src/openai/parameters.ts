@@ -1,5 +1,6 @@
 /** Validates the parameters of a chat completion request, apart from the messages, as OpenAI does. */
 
+import type { ApplyRule } from '../provider/leniency.ts';
 import { invalidRequestError } from './errors.ts';
 import type { OpenAiModel, OpenAiProvider } from './models.ts';
 
@@ -46,38 +47,75 @@ const CHECKS: ReadonlyMap<string, ParameterCheck> = new Map<string, ParameterChe
   ['prompt_cache_retention', createChoiceCheck('in_memory', '24h')],
 ]);
 
+/** Parameters that the sandbox itself uses. They are valid even if the provider's rules are not applied. */
+const USED: ReadonlySet<string> = new Set([
+  'model',
+  'messages',
+  'stream',
+  'stream_options',
+  'max_tokens',
+  'max_completion_tokens',
+  'n',
+  'top_logprobs',
+  'response_format',
+  'tools',
+  'tool_choice',
+  'reasoning',
+]);
+
 const SAMPLING = ['stop', 'logprobs', 'top_logprobs', 'logit_bias', 'frequency_penalty', 'presence_penalty'];
 
 /** @throws HttpError 400 for an unknown or invalid parameter */
 export function assertParameters(
   body: SandboxBody,
   { extraParameters, unsupportedParameters, serviceTiers }: OpenAiProvider,
+  applyRule: ApplyRule,
 ): void {
   const checkTier = createChoiceCheck(...serviceTiers);
   for (const name in body) {
+    const value = body[name];
     if (extraParameters.has(name)) {
-      if (name === 'reasoning') assertReasoning(body[name]);
+      if (name === 'reasoning') applyRule(() => assertReasoning(value));
       continue;
     }
     const check = name === 'service_tier' ? checkTier : CHECKS.get(name);
-    if (!check || unsupportedParameters.has(name)) throw unknownArgumentError(name);
-    const value = body[name];
-    if (value !== null) check(value, name);
+    if (!check || unsupportedParameters.has(name)) applyRule(() => throwUnknownArgument(name));
+    if (check && value !== null) applyCheck(check, { name, value, isUsed: USED.has(name) }, applyRule);
   }
-  if (body.stream_options && !body.stream) {
-    throw invalidRequestError(
-      400,
-      "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
-      'stream_options',
-    );
-  }
+  applyRule(() => assertStreamOptions(body));
 }
 
-/**
- * Returns the maximum number of tokens of a choice.
- * @throws HttpError 400
- */
-export function getOutputLimit(body: SandboxBody, model: OpenAiModel): number {
+interface CheckedParameter {
+  readonly name: string;
+  readonly value: unknown;
+  /** Whether the sandbox itself uses it. It is then checked even if the provider's rules are not applied. */
+  readonly isUsed: boolean;
+}
+
+/** @throws HttpError 400 */
+export function applyCheck(
+  check: ParameterCheck,
+  { name, value, isUsed }: CheckedParameter,
+  applyRule: ApplyRule,
+): void {
+  if (isUsed) check(value, name);
+  else applyRule(() => check(value, name));
+}
+
+/** @throws HttpError 400 for options of a stream without one */
+export function assertStreamOptions({ stream, stream_options }: SandboxBody): void {
+  if (!stream_options || stream) return;
+  const message = "The 'stream_options' parameter is only allowed when 'stream' is enabled.";
+  throw invalidRequestError(400, message, 'stream_options');
+}
+
+/** Returns the maximum number of tokens of a choice. */
+export function getOutputLimit({ max_tokens, max_completion_tokens }: SandboxBody, { maxOutput }: OpenAiModel): number {
+  return Math.min((max_completion_tokens ?? max_tokens ?? maxOutput) as number, maxOutput);
+}
+
+/** Validates the output limit, the effort and sampling, which differ between models. @throws HttpError 400 */
+export function assertModelSupports(body: SandboxBody, model: OpenAiModel): void {
   const { max_tokens, max_completion_tokens, reasoning_effort } = body;
   if (reasonsWith(reasoning_effort, model)) assertNoSampling(body);
   if (model.reasons && isPresent(max_tokens)) {
@@ -85,7 +123,7 @@ export function getOutputLimit(body: SandboxBody, model: OpenAiModel): number {
       "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
     throw invalidRequestError(400, message, 'max_tokens', 'unsupported_parameter');
   }
-  if (!model.reasons && !model.efforts && isPresent(reasoning_effort)) throw unknownArgumentError('reasoning_effort');
+  if (!model.reasons && !model.efforts && isPresent(reasoning_effort)) throwUnknownArgument('reasoning_effort');
   if (isPresent(reasoning_effort)) assertEffort(reasoning_effort, model);
   if (isPresent(body.reasoning)) assertReasons(body.reasoning as SandboxBody, model);
   if (isPresent(max_tokens) && isPresent(max_completion_tokens)) {
@@ -93,18 +131,16 @@ export function getOutputLimit(body: SandboxBody, model: OpenAiModel): number {
     throw invalidRequestError(400, message, 'max_tokens', 'invalid_parameter_combination');
   }
   const limit = (max_completion_tokens ?? max_tokens ?? model.maxOutput) as number;
-  if (limit > model.maxOutput) {
-    const message =
-      `max_tokens is too large: ${limit}. This model supports at most ${model.maxOutput} completion tokens, ` +
-      `whereas you provided ${limit}.`;
-    throw invalidRequestError(
-      400,
-      message,
-      isPresent(max_tokens) ? 'max_tokens' : 'max_completion_tokens',
-      'invalid_value',
-    );
-  }
-  return limit;
+  if (limit <= model.maxOutput) return;
+  const message =
+    `max_tokens is too large: ${limit}. This model supports at most ${model.maxOutput} completion tokens, ` +
+    `whereas you provided ${limit}.`;
+  throw invalidRequestError(
+    400,
+    message,
+    isPresent(max_tokens) ? 'max_tokens' : 'max_completion_tokens',
+    'invalid_value',
+  );
 }
 
 /** Whether the model rejects sampling parameters in a request with this effort. */
@@ -186,8 +222,8 @@ export function isPresent(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
-function unknownArgumentError(name: string) {
-  return invalidRequestError(400, `Unrecognized request argument supplied: ${name}`);
+function throwUnknownArgument(name: string): never {
+  throw invalidRequestError(400, `Unrecognized request argument supplied: ${name}`);
 }
 
 function describeType(value: unknown): string {

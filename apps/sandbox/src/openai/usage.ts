@@ -3,38 +3,32 @@ import { calculateCost } from '../bill.ts';
 import { countBilledTokens } from '../provider/charge.ts';
 import type { Fault } from '../provider/directive.ts';
 import type { SandboxModelOutput } from '../provider/model-output.ts';
-import type { OpenAiProvider } from './models.ts';
+import type { ResponseFields } from './response-fields.ts';
 
-/**
- * Returns the usage as OpenAI reports it: prompt tokens include cached tokens, completion tokens include reasoning.
- * @param costField the field with the cost of the request, if the provider reports it
- */
-export function toUsage(output: SandboxModelOutput, fault: Fault | undefined, costField?: OpenAiProvider['costField']) {
-  const { n, input, cached, reasoning, visible } = output;
-  const tokens =
-    fault === 'zero' ? toUsageJson(0, 0, 0, 0) : toUsageJson(input, n * (reasoning + visible), cached, n * reasoning);
-  return { ...tokens, ...toCostFields(output, fault, costField) };
-}
+const NO_AUDIO = { audio_tokens: 0 };
+const NO_PREDICTION = { accepted_prediction_tokens: 0, rejected_prediction_tokens: 0 };
 
-function toUsageJson(prompt: number, completion: number, cached: number, reasoning: number) {
+/** Returns the usage: prompt tokens include cached tokens, completion tokens include reasoning. */
+export function toUsage(output: SandboxModelOutput, fault: Fault | undefined, { lacks, cost }: ResponseFields) {
+  const isZero = fault === 'zero';
+  const prompt = isZero ? 0 : output.input;
+  const reasoning = isZero ? 0 : output.n * output.reasoning;
+  const completion = isZero ? 0 : reasoning + output.n * output.visible;
+  const [audio, prediction] = lacks.has('audio and prediction tokens') ? [] : [NO_AUDIO, NO_PREDICTION];
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
-    prompt_tokens_details: { cached_tokens: cached, audio_tokens: 0 },
-    completion_tokens_details: {
-      reasoning_tokens: reasoning,
-      audio_tokens: 0,
-      accepted_prediction_tokens: 0,
-      rejected_prediction_tokens: 0,
-    },
+    prompt_tokens_details: { cached_tokens: isZero ? 0 : output.cached, ...audio },
+    completion_tokens_details: { reasoning_tokens: reasoning, ...audio, ...prediction },
+    ...toCostFields(output, fault, cost),
   };
 }
 
 function toCostFields(
   output: SandboxModelOutput,
   fault: Fault | undefined,
-  costField: OpenAiProvider['costField'],
+  costField: ResponseFields['cost'],
 ): Readonly<Record<string, unknown>> {
   if (costField === undefined) return {};
   const { model, n, visible, reportedBill } = output;
@@ -51,7 +45,7 @@ const ROUTER_COST_DETAILS = {
 
 /** Returns the cost as the provider reports it: https://openrouter.ai/docs/use-cases/usage-accounting */
 export function toCostReport(
-  costField: NonNullable<OpenAiProvider['costField']>,
+  costField: NonNullable<ResponseFields['cost']>,
   usd: string,
 ): Readonly<Record<string, unknown>> {
   const isRouter = costField === 'cost';

@@ -159,6 +159,7 @@ const OPTION_NAMES: ReadonlySet<string> = new Set([
   'service_tier',
   'inference_geo',
   'speed',
+  'lenient',
 ]);
 
 const DEFAULT_DIRECTIVE: Directive = {
@@ -280,6 +281,9 @@ function assertConsistent(directive: Directive, options: Options): void {
     throw invalidDirectiveError('fault_times requires fault and id');
   }
   if (faultRound !== undefined && fault === undefined) throw invalidDirectiveError('fault_round requires fault');
+  if (options.lenient !== undefined && options.lenient !== 'true') {
+    throw invalidDirectiveError('lenient must be true if it is present');
+  }
   if (options.tool_times !== undefined && tool === undefined) throw invalidDirectiveError('tool_times requires tool');
 }
 

@@ -28,6 +28,8 @@ export interface Deviation {
 export type Definitions = Readonly<Record<string, ContractSchema>>;
 
 const MAX_VALUE_LENGTH = 80;
+/** The start of each reference. */
+const DEFINITION = '#/$defs/';
 
 export function findDeviations(value: unknown, schema: ContractSchema, definitions: Definitions): readonly Deviation[] {
   return compare(value, schema, { definitions, path: '' });
@@ -74,8 +76,7 @@ function compareObject(
 
 /** Members whose distinctive fields (such as `type` and `role`) have other values are not considered. */
 function compareUnion(value: unknown, anyOf: readonly ContractSchema[], at: Location): readonly Deviation[] {
-  const members = anyOf.flatMap((member) => flatten(member, at.definitions));
-  const ofType = members.filter((member) => isOfType(value, member));
+  const ofType = flatten(anyOf, at.definitions).filter((member) => isOfType(value, member));
   const candidates = isJsonObject(value)
     ? ofType.filter((member) => !contradicts(value, member, at.definitions))
     : ofType;
@@ -104,16 +105,25 @@ function contradicts(
   });
 }
 
-/** Returns the members of nested unions. */
-function flatten(schema: ContractSchema, definitions: Definitions): readonly ContractSchema[] {
-  const resolved = resolve(schema, definitions);
-  return resolved.anyOf ? resolved.anyOf.flatMap((member) => flatten(member, definitions)) : [resolved];
+/** The members of unions, because the same unions are compared again and again. */
+const FLATTENED = new WeakMap<readonly ContractSchema[], readonly ContractSchema[]>();
+
+/** Returns the members of a union and of the unions in it. */
+function flatten(anyOf: readonly ContractSchema[], definitions: Definitions): readonly ContractSchema[] {
+  const cached = FLATTENED.get(anyOf);
+  if (cached) return cached;
+  const members = anyOf.flatMap((member) => {
+    const resolved = resolve(member, definitions);
+    return resolved.anyOf ? flatten(resolved.anyOf, definitions) : [resolved];
+  });
+  FLATTENED.set(anyOf, members);
+  return members;
 }
 
 function resolve(schema: ContractSchema, definitions: Definitions): ContractSchema {
   let current = schema;
   while (current.$ref !== undefined) {
-    const name = current.$ref.replace('#/$defs/', '');
+    const name = current.$ref.slice(DEFINITION.length);
     const definition = definitions[name];
     if (!definition) throw new Error(`the contract has no definition "${name}"`);
     current = definition;

@@ -28,7 +28,8 @@ export function embeddingRoutes(provider: OpenAiProvider, bill: SandboxBill): Ro
       const tokens = fault === 'zero' ? NO_TOKENS : { ...NO_TOKENS, input: request.tokens };
       const cost = directive.reportedBill.cost ?? formatUsd(calculateCost(request.model.price, tokens));
       // DeepInfra documents its cost only for chats.
-      const costFields = provider.costField === 'cost' ? toCostReport(provider.costField, cost) : {};
+      const { cost: costField } = provider.fields;
+      const costFields = costField === 'cost' ? toCostReport(costField, cost) : {};
       const json = JSON.stringify(createResponse(request, fault, costFields));
       const half = json.slice(0, json.length / 2);
       if (fault === 'malformed') return call.sendJsonText(200, half);

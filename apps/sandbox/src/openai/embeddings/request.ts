@@ -1,5 +1,6 @@
 /** Parses and validates an embeddings request as OpenAI does. */
 
+import { type ApplyRule, readWithRules } from '../../provider/leniency.ts';
 import { countTokens } from '../../provider/tokens.ts';
 import { parseObject } from '../../router.ts';
 import { createError, invalidRequestError } from '../errors.ts';
@@ -25,14 +26,17 @@ const MAX_TOKENS = 300_000;
 
 /** @throws HttpError in OpenAI's error format */
 export function readEmbeddingRequest(json: string, provider: OpenAiProvider): SandboxEmbeddingRequest {
+  return readWithRules(json, (applyRule) => parseEmbeddingRequest(json, provider, applyRule));
+}
+
+function parseEmbeddingRequest(json: string, provider: OpenAiProvider, applyRule: ApplyRule): SandboxEmbeddingRequest {
   const body = parseObject(json);
   if (!body)
     throw invalidRequestError(400, 'We could not parse the JSON body of your request. The API expects a JSON object.');
   if (typeof body.model !== 'string' || body.model === '')
     throw invalidRequestError(400, 'you must provide a model parameter');
-  const unknown = Object.keys(body).find((name) => !PARAMETERS.has(name));
-  if (unknown !== undefined) throw invalidRequestError(400, `Unrecognized request argument supplied: ${unknown}`);
-  assertProviderEmbeds(body, provider);
+  applyRule(() => assertNoUnknownParameter(body));
+  applyRule(() => assertProviderEmbeds(body, provider));
   const model = findEmbeddingModel(provider, body.model);
   const inputs = parseInputs(body.input);
   const counts = inputs.map((input) => (typeof input === 'string' ? countTokens(input) : input.length));
@@ -57,6 +61,11 @@ export function readEmbeddingRequest(json: string, provider: OpenAiProvider): Sa
     tokens,
     text: inputs.filter((input) => typeof input === 'string').join('\n'),
   };
+}
+
+function assertNoUnknownParameter(body: object): void {
+  const unknown = Object.keys(body).find((name) => !PARAMETERS.has(name));
+  if (unknown !== undefined) throw invalidRequestError(400, `Unrecognized request argument supplied: ${unknown}`);
 }
 
 function parseInputs(input: unknown): readonly SandboxEmbeddingInput[] {

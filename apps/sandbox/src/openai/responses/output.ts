@@ -6,6 +6,7 @@ import type { SandboxContentPart } from '../chat-request.ts';
 import { getCallId } from '../identity.ts';
 import { toLogprobs } from '../logprobs.ts';
 import type { OpenAiModel } from '../models.ts';
+import { OPENAI_FIELDS } from '../response-fields.ts';
 import { toUsage } from '../usage.ts';
 import { encryptReasoning } from './reasoning.ts';
 import type { SandboxResponsesRequest } from './request.ts';
@@ -155,7 +156,7 @@ export function createFinishedResponse(
 }
 
 function toResponsesUsage(output: OpenAiOutput, fault: Fault | undefined) {
-  const chat = toUsage(output, fault);
+  const chat = toUsage(output, fault, OPENAI_FIELDS);
   return {
     input_tokens: chat.prompt_tokens,
     input_tokens_details: { cached_tokens: chat.prompt_tokens_details.cached_tokens, cache_write_tokens: 0 },

@@ -1,13 +1,17 @@
 /** Validates the parameters of a Responses request, apart from its input items, as OpenAI does. */
+
+import type { ApplyRule } from '../../provider/leniency.ts';
 import { isObject, type SandboxContentPart } from '../chat-request.ts';
 import { invalidRequestError } from '../errors.ts';
 import type { OpenAiModel } from '../models.ts';
 import {
+  applyCheck,
   assertArray,
   assertBoolean,
   assertEffort,
   assertNoSampling,
   assertObject,
+  assertStreamOptions,
   assertText,
   assertTextOrObject,
   createChoiceCheck,
@@ -43,7 +47,7 @@ const CHECKS: ReadonlyMap<string, ParameterCheck> = new Map<string, ParameterChe
   ['instructions', assertText],
   ['stream', assertBoolean],
   ['stream_options', assertObject],
-  ['max_output_tokens', createIntegerCheck(MIN_OUTPUT_TOKENS)],
+  ['max_output_tokens', createIntegerCheck(1)],
   ['max_tool_calls', createIntegerCheck(1)],
   ['temperature', createDecimalCheck(0, 2)],
   ['top_p', createDecimalCheck(0, 1)],
@@ -68,6 +72,23 @@ const CHECKS: ReadonlyMap<string, ParameterCheck> = new Map<string, ParameterChe
   ['prompt_cache_retention', createChoiceCheck('in_memory', '24h')],
 ]);
 
+/** Parameters that the sandbox itself uses. They are valid even if the provider's rules are not applied. */
+const USED: ReadonlySet<string> = new Set([
+  'model',
+  'input',
+  'instructions',
+  'stream',
+  'stream_options',
+  'max_output_tokens',
+  'max_tool_calls',
+  'top_logprobs',
+  'text',
+  'tools',
+  'tool_choice',
+  'reasoning',
+  'include',
+]);
+
 const SUMMARY = createChoiceCheck('auto', 'concise', 'detailed');
 const VERBOSITY = createChoiceCheck('low', 'medium', 'high');
 
@@ -80,38 +101,52 @@ export interface Extras {
 }
 
 /** @throws HttpError 400 for an unknown or invalid parameter */
-export function assertParameters(body: SandboxBody): void {
+export function assertParameters(body: SandboxBody, applyRule: ApplyRule): void {
   for (const name in body) {
     const check = CHECKS.get(name);
-    if (!check) throw invalidRequestError(400, `Unknown parameter: '${name}'.`, name, 'unknown_parameter');
     const value = body[name];
-    if (value !== null) check(value, name);
+    if (!check) applyRule(() => throwUnknownParameter(name));
+    else if (value !== null) applyCheck(check, { name, value, isUsed: USED.has(name) }, applyRule);
   }
   if (isPresent(body.previous_response_id)) {
     const message = `Previous response with id '${body.previous_response_id}' not found.`;
     throw invalidRequestError(400, message, 'previous_response_id', 'previous_response_not_found');
   }
-  if (body.stream_options && !body.stream) {
-    throw invalidRequestError(
-      400,
-      "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
-      'stream_options',
-    );
+  applyRule(() => assertStreamOptions(body));
+  assertFormat(body.text as SandboxContentPart | null | undefined, applyRule);
+}
+
+function throwUnknownParameter(name: string): never {
+  throw invalidRequestError(400, `Unknown parameter: '${name}'.`, name, 'unknown_parameter');
+}
+
+/** Returns the maximum number of tokens of a response. */
+export function getOutputLimit({ max_output_tokens }: SandboxBody, { maxOutput }: OpenAiModel): number {
+  return Math.min((max_output_tokens ?? maxOutput) as number, maxOutput);
+}
+
+export function parseExtras({ reasoning, include, top_logprobs }: SandboxBody): Extras {
+  const included = (include ?? []) as readonly unknown[];
+  return {
+    summary: isPresent((reasoning as SandboxContentPart | null | undefined)?.summary),
+    encrypted: included.includes(ENCRYPTED),
+    logprobs: included.includes(LOGPROBS) ? Number(top_logprobs ?? 0) : undefined,
+  };
+}
+
+/**
+ * Validates the output limit, extras, the effort and sampling, which differ between models.
+ * @throws HttpError 400
+ */
+export function assertModelSupports(body: SandboxBody, model: OpenAiModel): void {
+  const { reasoning, include, top_logprobs, max_output_tokens } = body;
+  createIntegerCheck(MIN_OUTPUT_TOKENS)(max_output_tokens ?? MIN_OUTPUT_TOKENS, 'max_output_tokens');
+  if (Number(max_output_tokens ?? 0) > model.maxOutput) {
+    const message =
+      `max_output_tokens is too large: ${max_output_tokens}. ` +
+      `The model ${model.id} supports at most ${model.maxOutput} tokens.`;
+    throw invalidRequestError(400, message, 'max_output_tokens', 'invalid_value');
   }
-  assertFormat(body.text as SandboxContentPart | null | undefined);
-}
-
-/** Returns the maximum number of tokens of a response. @throws HttpError 400 */
-export function getOutputLimit({ max_output_tokens }: SandboxBody, { id, maxOutput }: OpenAiModel): number {
-  const limit = (max_output_tokens ?? maxOutput) as number;
-  if (limit <= maxOutput) return limit;
-  const message = `max_output_tokens is too large: ${limit}. The model ${id} supports at most ${maxOutput} tokens.`;
-  throw invalidRequestError(400, message, 'max_output_tokens', 'invalid_value');
-}
-
-/** @throws HttpError if an extra, the effort or a sampling parameter is invalid, or the model does not support it */
-export function parseExtras(body: SandboxBody, model: OpenAiModel): Extras {
-  const { reasoning, include, top_logprobs } = body;
   const { reasons } = model;
   const { effort, summary } = (reasoning ?? {}) as SandboxContentPart;
   if (isPresent(reasoning) && !reasons && (isPresent(effort) || isPresent(summary))) {
@@ -124,24 +159,21 @@ export function parseExtras(body: SandboxBody, model: OpenAiModel): Extras {
   const included = (include ?? []) as readonly unknown[];
   for (const [at, value] of included.entries())
     if (!INCLUDABLE.includes(value as string)) throw invalidValueError(`include[${at}]`, value, INCLUDABLE);
-  const encrypted = included.includes(ENCRYPTED);
-  if (encrypted && !reasons)
+  if (included.includes(ENCRYPTED) && !reasons)
     throw invalidRequestError(400, 'Encrypted content is not supported with this model.', 'include');
   const rejectsSampling = reasonsWith(effort, model);
   if (rejectsSampling) assertNoSampling(body);
-  const includesLogprobs = included.includes(LOGPROBS);
-  if ((includesLogprobs || isPresent(top_logprobs)) && rejectsSampling)
+  if ((included.includes(LOGPROBS) || isPresent(top_logprobs)) && rejectsSampling)
     throw invalidRequestError(
       400,
       'logprobs are not supported with reasoning models.',
       'include',
       'unsupported_parameter',
     );
-  return { summary: isPresent(summary), encrypted, logprobs: includesLogprobs ? Number(top_logprobs ?? 0) : undefined };
 }
 
-function assertFormat(config: SandboxContentPart | null | undefined): void {
-  if (isPresent(config?.verbosity)) VERBOSITY(config?.verbosity, 'text.verbosity');
+function assertFormat(config: SandboxContentPart | null | undefined, applyRule: ApplyRule): void {
+  if (isPresent(config?.verbosity)) applyRule(() => VERBOSITY(config?.verbosity, 'text.verbosity'));
   const format = config?.format;
   if (!isPresent(format)) return;
   if (!isObject(format)) throw invalidTypeError('text.format', 'an object', format);

@@ -1,4 +1,5 @@
 /** Parses and validates a Responses request as OpenAI does. */
+import { type ApplyRule, readWithRules } from '../../provider/leniency.ts';
 import { ANY_OBJECT, type OutputFormat } from '../../provider/model-output.ts';
 import type { ProtocolRequest } from '../../provider/serve.ts';
 import type { Tool, Toolbox } from '../../provider/tools.ts';
@@ -17,7 +18,14 @@ import { findModel, type OpenAiModel, type OpenAiProvider } from '../models.ts';
 import type { SandboxBody } from '../parameters.ts';
 import { invalidValueError, isPresent } from '../parameters.ts';
 import { type InputTurn, parseTurn } from './items.ts';
-import { assertParameters, type Extras, getOutputLimit, missingParameterError, parseExtras } from './parameters.ts';
+import {
+  assertModelSupports,
+  assertParameters,
+  type Extras,
+  getOutputLimit,
+  missingParameterError,
+  parseExtras,
+} from './parameters.ts';
 
 export interface SandboxResponsesRequest extends ProtocolRequest<OpenAiModel> {
   /** The request body. The response repeats most of its parameters. */
@@ -40,26 +48,32 @@ const MAX_SEARCHES = 10;
 
 /** @throws HttpError in OpenAI's error format */
 export function readResponsesRequest(text: string, provider: OpenAiProvider): SandboxResponsesRequest {
+  return readWithRules(text, (applyRule) => parseResponsesRequest(text, provider, applyRule));
+}
+
+function parseResponsesRequest(text: string, provider: OpenAiProvider, applyRule: ApplyRule): SandboxResponsesRequest {
   const body = parseObject(text);
   if (!body)
     throw invalidRequestError(400, 'We could not parse the JSON body of your request. The API expects a JSON object.');
   if (!isPresent(body.model) || body.model === '') throw missingParameterError('model');
-  assertParameters(body);
+  assertParameters(body, applyRule);
   const model = findModel(provider, body.model as string);
   if (!isPresent(body.input) || (body.input as readonly unknown[]).length === 0) throw missingParameterError('input');
   const turn = parseTurn(body.input);
   if (model.textOnly) assertNoImage(turn.messages);
-  const extras = parseExtras(body, model);
+  applyRule(() => assertModelSupports(body, model));
+  const promptTokens = countPromptTokens(body, turn, model);
+  applyRule(() => assertSearches(body));
   const options = body.stream_options as SandboxContentPart | null | undefined;
   return {
     body,
     model,
-    extras,
+    extras: parseExtras(body),
     stream: body.stream === true,
     obfuscate: options?.include_obfuscation !== false,
     n: 1,
     limit: getOutputLimit(body, model),
-    promptTokens: countPromptTokens(body, turn, model),
+    promptTokens,
     reasons: model.reasons,
     toolbox: parseToolbox(body, turn),
     format: parseFormat(body, text),
@@ -118,13 +132,7 @@ function parseFormat({ text }: SandboxBody, seed: string): OutputFormat | undefi
 }
 
 function parseToolbox(body: SandboxBody, { messages }: InputTurn): Toolbox {
-  const { tools, tool_choice, max_tool_calls, parallel_tool_calls, reasoning } = body;
-  const searches = ((tools ?? []) as readonly SandboxContentPart[]).some(({ type }) => type === 'web_search');
-  if (searches && (reasoning as SandboxContentPart | null | undefined)?.effort === 'minimal') {
-    const message = "The following tools cannot be used with reasoning.effort 'minimal': web_search.";
-    throw invalidRequestError(400, message, 'tools');
-  }
-  assertSearchFilters(tools);
+  const { tools, tool_choice, max_tool_calls, parallel_tool_calls } = body;
   const ownUses = (max_tool_calls ?? MAX_SEARCHES) as number;
   const parsedTools = ((tools ?? []) as readonly SandboxContentPart[]).map(({ type, name, parameters }): Tool => {
     if (type === 'web_search') return { name: type, schema: {}, maxProviderUses: ownUses };
@@ -136,10 +144,14 @@ function parseToolbox(body: SandboxBody, { messages }: InputTurn): Toolbox {
   return { tools: allowed ?? parsedTools, choice, allowsParallelCalls: parallel, rounds: countRounds(messages) };
 }
 
-function assertSearchFilters(tools: unknown): void {
+function assertSearches({ tools, reasoning }: SandboxBody): void {
   for (const [at, { type, filters }] of ((tools ?? []) as readonly SandboxContentPart[]).entries()) {
-    const unknown =
-      type === 'web_search' ? Object.keys(filters ?? {}).find((name) => name !== 'allowed_domains') : undefined;
+    if (type !== 'web_search') continue;
+    if ((reasoning as SandboxContentPart | null | undefined)?.effort === 'minimal') {
+      const message = "The following tools cannot be used with reasoning.effort 'minimal': web_search.";
+      throw invalidRequestError(400, message, 'tools');
+    }
+    const unknown = Object.keys(filters ?? {}).find((name) => name !== 'allowed_domains');
     if (unknown === undefined) continue;
     const param = `tools[${at}].filters.${unknown}`;
     throw invalidRequestError(400, `Unknown parameter: '${param}'.`, param, 'unknown_parameter');
