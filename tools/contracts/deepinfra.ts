@@ -1,8 +1,9 @@
 /**
  * DeepInfra has no SDK for its chats. These types follow its OpenAPI document 0.1.0
- * (https://api.deepinfra.com/openapi.json, as of 2026-05-20): OpenAIChatCompletionsIn, OpenAIEmbeddingsIn and
- * HTTPValidationError. The document describes no response; DeepInfra states that responses are those of OpenAI
- * (https://deepinfra.com/docs/openai_api), with the additions below.
+ * (https://api.deepinfra.com/openapi.json, as of 2026-05-20): OpenAIChatCompletionsIn, OpenAIEmbeddingsIn,
+ * OpenAIImagesGenerationsIn, OpenAIImagesOut and HTTPValidationError. The document does not describe the responses of
+ * chats; DeepInfra states that they are those of OpenAI (https://deepinfra.com/docs/openai_api), with the additions
+ * below.
  */
 import type OpenAI from 'openai';
 
@@ -97,6 +98,22 @@ export interface DeepInfraEmbeddingsRequest {
   service_tier?: 'default' | 'priority' | null;
 }
 
+export interface DeepInfraImagesRequest {
+  model?: string;
+  prompt: string;
+  n?: number;
+  size?: string;
+  response_format?: 'b64_json';
+  quality?: string | null;
+  style?: string | null;
+  user?: string | null;
+}
+
+export interface DeepInfraImagesResponse {
+  created: number;
+  data: { b64_json?: string | null; revised_prompt?: string | null; url?: string | null }[];
+}
+
 interface Usage extends OpenAI.CompletionUsage {
   estimated_cost?: number;
 }
@@ -121,6 +138,8 @@ export interface DeepInfraChatEvent extends Omit<OpenAI.ChatCompletionChunk, 'us
 
 /** Invalid requests are rejected with the list of 422; other errors have OpenAI's format or a sentence. */
 export type DeepInfraError =
-  | { detail: { loc: (string | number)[]; msg: string; type: string }[] }
+  | {
+      detail: { loc: (string | number)[]; msg: string; type: string; input?: unknown; ctx?: Record<string, unknown> }[];
+    }
   | { detail: string | { error: string } }
   | { error: OpenAI.ErrorObject };

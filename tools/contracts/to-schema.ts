@@ -18,6 +18,12 @@ export type Schema = { readonly [keyword: string]: unknown };
 /** Types of files and streams, which are not in JSON. Any value is valid. */
 const BINARY = /^(Blob|File|FileLike|BlobLike|ResponseLike|Buffer|ArrayBuffer|Uint8Array|ReadStream|ReadableStream)$/;
 
+/** How Google's SDK documents fields of its other API, which we do not use. */
+const OF_OTHER_API = /not\s+supported in Gemini API/;
+
+/** Types of the language that have names, but do not describe what they contain. */
+const UTILITY_TYPES: ReadonlySet<string> = new Set(['Record', 'Omit', 'Pick']);
+
 /** Fields that an SDK adds to what it receives, by type: `output_text` of OpenAI's responses. */
 const ADDED_BY_SDK: ReadonlySet<string> = new Set(['Response.output_text']);
 
@@ -92,6 +98,7 @@ export class SchemaConverter {
   private isInJson(symbol: CheckedSymbol, type: Type): boolean {
     if (symbol.flags & (SymbolFlags.Method | SymbolFlags.Accessor) || symbol.name.startsWith('__')) return false;
     if (type.flags & TypeFlags.Undefined) return false;
+    if (OF_OTHER_API.test(this.checker.getDocumentationCommentOfSymbol(symbol))) return false;
     return this.checker.getSignaturesOfType(type, SignatureKind.Call).length === 0;
   }
 
@@ -110,7 +117,7 @@ export class SchemaConverter {
   private selectName(type: Type): string | undefined {
     const alias = type.getAliasSymbol();
     const symbol = alias ?? (type.isUnionType() ? undefined : type.getSymbol());
-    if (!symbol || symbol.name.startsWith('__') || symbol.name === 'Record') return undefined;
+    if (!symbol || symbol.name.startsWith('__') || UTILITY_TYPES.has(symbol.name)) return undefined;
     const name = listNames(symbol).join('.');
     if (!this.definitions.has(name)) return name;
     let number = 2;

@@ -5,18 +5,33 @@
  */
 import type Anthropic from '@anthropic-ai/sdk';
 import type { ErrorResponse } from '@anthropic-ai/sdk/resources/shared';
+import type { Deepgram } from '@deepgram/sdk';
 import type { ChatRequest$Outbound } from '@openrouter/sdk/models';
 import type Groq from 'groq-sdk';
 import type { ChatCompletionCreateParams } from 'groq-sdk/resources/chat/completions';
 import type OpenAI from 'openai';
+import type { GoogleAerialViewContracts, GoogleMapsContracts, GoogleSolarContracts } from './data/google-maps.ts';
+import type { ApolloContracts, FullEnrichContracts, HunterContracts, PeopleDataLabsContracts } from './data/people.ts';
+import type { FirecrawlContracts, SerperContracts } from './data/web.ts';
 import type {
   DeepInfraChatEvent,
   DeepInfraChatRequest,
   DeepInfraChatResponse,
   DeepInfraEmbeddingsRequest,
   DeepInfraError,
+  DeepInfraImagesRequest,
+  DeepInfraImagesResponse,
 } from './deepinfra.ts';
-import type { ExaError, ExaSearchRequest, ExaSearchResponse } from './exa.ts';
+import type { ElevenLabsError, ElevenLabsSpeechQuery, ElevenLabsSpeechRequest } from './elevenlabs.ts';
+import type { ExaContracts } from './exa.ts';
+import type { FalContracts } from './fal.ts';
+import type {
+  GenerateContentBody,
+  GenerateContentRequest,
+  GoogleError,
+  Operation,
+  PredictLongRunningRequest,
+} from './google.ts';
 
 export interface ProviderContracts {
   openai: {
@@ -28,6 +43,13 @@ export interface ProviderContracts {
     responsesEvent: OpenAI.Responses.ResponseStreamEvent;
     embeddingsRequest: OpenAI.EmbeddingCreateParams;
     embeddingsResponse: OpenAI.CreateEmbeddingResponse;
+    imagesRequest: OpenAI.ImageGenerateParams;
+    imagesResponse: OpenAI.ImagesResponse;
+    imageEditsRequest: OpenAI.ImageEditParams;
+    imageEditsResponse: OpenAI.ImagesResponse;
+    speechRequest: OpenAI.Audio.SpeechCreateParams;
+    transcriptionsRequest: OpenAI.Audio.TranscriptionCreateParams;
+    transcriptionsResponse: OpenAI.Audio.TranscriptionVerbose;
     error: { error: OpenAI.ErrorObject };
   };
   anthropic: {
@@ -53,11 +75,41 @@ export interface ProviderContracts {
     chatEvent: DeepInfraChatEvent;
     embeddingsRequest: DeepInfraEmbeddingsRequest;
     embeddingsResponse: OpenAI.CreateEmbeddingResponse;
+    imagesRequest: DeepInfraImagesRequest;
+    imagesResponse: DeepInfraImagesResponse;
     error: DeepInfraError;
   };
-  exa: {
-    searchRequest: ExaSearchRequest;
-    searchResponse: ExaSearchResponse;
-    error: ExaError;
+  exa: ExaContracts;
+  google: {
+    generateContentQuery: { alt?: 'sse' };
+    generateContentRequest: GenerateContentRequest;
+    generateContentResponse: GenerateContentBody;
+    generateContentEvent: GenerateContentBody | GoogleError;
+    predictLongRunningRequest: PredictLongRunningRequest;
+    predictLongRunningResponse: Operation;
+    operationResponse: Operation;
+    error: GoogleError;
   };
+  fal: FalContracts;
+  elevenlabs: {
+    speechQuery: ElevenLabsSpeechQuery;
+    speechRequest: ElevenLabsSpeechRequest;
+    error: ElevenLabsError;
+  };
+  deepgram: {
+    listenQuery: Deepgram.listen.v1.MediaTranscribeRequestOctetStream;
+    listenResponse: Deepgram.ListenV1Response;
+    speakQuery: Omit<Deepgram.speak.v1.SpeakV1Request, 'text'>;
+    speakRequest: Pick<Deepgram.speak.v1.SpeakV1Request, 'text'>;
+    error: Deepgram.ErrorResponseLegacyError | Deepgram.ErrorResponseModernError;
+  };
+  'google-maps': GoogleMapsContracts;
+  'google-solar': GoogleSolarContracts;
+  'google-aerial-view': GoogleAerialViewContracts;
+  apollo: ApolloContracts;
+  fullenrich: FullEnrichContracts;
+  'people-data-labs': PeopleDataLabsContracts;
+  hunter: HunterContracts;
+  firecrawl: FirecrawlContracts;
+  serper: SerperContracts;
 }

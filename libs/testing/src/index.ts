@@ -21,7 +21,7 @@ export { AUDIO_FORMATS, type AudioFormat, createAudioFile, type TestRecording } 
 export { OPENAPI_STRUCTURE } from './inputs/openapi-structure.ts';
 export { measureCpuMs, measureThreadCpuMs } from './measure-cpu.ts';
 export { ContractGate } from './provider-contracts/gate.ts';
-export { LISTED_DEVIATIONS, type ListedDeviation } from './provider-contracts/listed-deviations.ts';
+export { CHAT_DEVIATIONS, type ListedDeviation, MEDIA_DEVIATIONS } from './provider-contracts/listed-deviations.ts';
 export { extendDelay, replaceDelays } from './replace-delays.ts';
 export {
   createCharge,

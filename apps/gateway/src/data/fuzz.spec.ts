@@ -15,6 +15,7 @@ let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
+  world.contracts.allowInvalidRequests();
   account = await world.createAccount(315);
 });
 afterAll(() => world.close());

@@ -49,7 +49,7 @@ export const exa: DataVendor = {
         const pages = generateResults(request, count, (seed, i) =>
           createPage(seed, i, String(urls[i] ?? ''), request.fields),
         );
-        const statuses = pages.map(({ id }) => ({ id, status: 'success', source: 'cached' }));
+        const statuses = pages.map(({ id }) => ({ id, status: 'success' }));
         return createResult(
           request,
           { statuses },

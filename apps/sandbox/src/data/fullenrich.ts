@@ -68,7 +68,7 @@ function createPerson(seed: Seed) {
     first_name: first,
     last_name: last,
     location: { country: place.country, country_code: place.countryCode, city: place.town, region: place.region },
-    social_profiles: { professional_network: { id: seed.formatDigits(), url: profile, handle } },
+    social_profiles: { professional_network: { id: seed.getNumber(5), url: profile, handle } },
     employment: {
       current: {
         title,

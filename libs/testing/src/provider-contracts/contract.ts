@@ -2,6 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { type ContractSchema, type Definitions, type Deviation, findDeviations } from './find-deviations.ts';
+import { readTextFields, type TextField } from './text-fields.ts';
+
+export type { TextField };
 
 const SCHEMAS_DIR = path.resolve(import.meta.dirname, 'schemas');
 
@@ -19,14 +22,35 @@ export interface ContractDeviation extends Deviation {
 
 let contracts: ReadonlyMap<string, ContractFile> | undefined;
 
+const NO_FIELDS: ContractSchema = { type: 'object', additionalProperties: false };
+
+/** Whether there is a contract for any message of an operation, such as `chat`. */
+export function hasContract(provider: string, operation: string): boolean {
+  contracts ??= readContracts();
+  const { messages = {} } = contracts.get(provider) ?? {};
+  return ['Query', 'Request', 'Response', 'Event'].some((kind) => Object.hasOwn(messages, `${operation}${kind}`));
+}
+
 /** @returns undefined if there is no contract for this message */
 export function checkMessage(provider: string, name: string, value: unknown): readonly ContractDeviation[] | undefined {
   contracts ??= readContracts();
-  const contract = contracts.get(provider);
-  const schema = contract?.messages[name];
-  if (!contract || !schema) return undefined;
-  const message = `${provider} ${name}`;
-  return findDeviations(value, schema, contract.$defs).map((deviation) => ({ message, ...deviation }));
+  const { messages, $defs } = contracts.get(provider) ?? {};
+  const schema = messages?.[name];
+  if (!schema || !$defs) return undefined;
+  return findDeviations(value, schema, $defs).map((deviation) => ({ message: `${provider} ${name}`, ...deviation }));
+}
+
+/** Checks query parameters or the fields of a form. A message without a contract must have none. */
+export function checkTextFields(
+  provider: string,
+  name: string,
+  fields: readonly TextField[],
+): readonly ContractDeviation[] {
+  contracts ??= readContracts();
+  const { messages = {}, $defs = {} } = contracts.get(provider) ?? {};
+  const schema = messages[name] ?? NO_FIELDS;
+  const value = readTextFields(fields, schema, $defs);
+  return findDeviations(value, schema, $defs).map((deviation) => ({ message: `${provider} ${name}`, ...deviation }));
 }
 
 function readContracts(): ReadonlyMap<string, ContractFile> {

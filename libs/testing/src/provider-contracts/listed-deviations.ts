@@ -50,7 +50,8 @@ const DEEPINFRA_EXTRA =
   "Ignored: DeepInfra's document permits other fields here. It closes the objects that reject them, such as " +
   'ModelMetaIn (https://api.deepinfra.com/openapi.json, as of 2026-05-20).';
 
-export const LISTED_DEVIATIONS: readonly ListedDeviation[] = [
+/** Of chats, embeddings and searches. */
+export const CHAT_DEVIATIONS: readonly ListedDeviation[] = [
   ...CHAT_REQUESTS.flatMap((message) => list(message, 'unknown field', CALL_INDEX, ['messages[].tool_calls[].index'])),
   ...CHAT_REQUESTS.filter((message) => !message.startsWith('groq')).flatMap((message) =>
     list(message, 'unknown field', TOOL_NAME, ['messages[].name']),
@@ -105,3 +106,40 @@ export const LISTED_DEVIATIONS: readonly ListedDeviation[] = [
   ...list('anthropic messagesRequest', 'unknown field', SAMPLING, ['temperature', 'top_p', 'top_k']),
   ...list('anthropic messagesEvent', 'invalid value', 'Heartbeats: core/streaming.js of the SDK skips them.', ['type']),
 ];
+
+/** Of images, audio, videos and data lookups. */
+export const MEDIA_DEVIATIONS: readonly ListedDeviation[] = [
+  ...list(
+    'openai transcriptionsResponse',
+    'unknown field',
+    'The API sends it: https://platform.openai.com/docs/api-reference/audio/verbose-json-object has an example.',
+    ['task'],
+  ),
+  ...list(
+    'fal statusResponse',
+    'invalid value',
+    'Null unless logs are requested; AIProxySwift has a recorded response: ' +
+      'https://github.com/lzell/AIProxySwift/blob/main/Tests/AIProxyTests/FalQueueResponseTests.swift.',
+    ['logs'],
+  ),
+  ...list(
+    'deepgram listenResponse',
+    'unknown field',
+    'The SDK lacks it; https://developers.deepgram.com/docs/smart-format has an example.',
+    ['results.channels[].alternatives[].words[].punctuated_word'],
+  ),
+  ...list(
+    'deepgram listenResponse',
+    'unknown field',
+    'The SDK lacks it; https://developers.deepgram.com/docs/multilingual-code-switching has an example.',
+    ['results.channels[].alternatives[].words[].language', 'results.channels[].alternatives[].languages'],
+  ),
+  ...list(
+    'exa searchRequest',
+    'unknown field',
+    'Customers may send it; it is deprecated and has no effect: https://exa.ai/docs/reference/deprecations.',
+    ['useAutoprompt'],
+  ),
+];
+
+export const LISTED_DEVIATIONS: readonly ListedDeviation[] = [...CHAT_DEVIATIONS, ...MEDIA_DEVIATIONS];

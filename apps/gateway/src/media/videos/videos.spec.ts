@@ -161,7 +161,7 @@ describe('a request for a video', () => {
     ['an unsupported duration', { duration: 7 }, /duration must be one of 5, 10 for kling/],
     ['an invalid duration', { duration: {} }, /duration must be one of 5, 10/],
     ['an unsupported aspect ratio', { aspect_ratio: '4:3' }, /aspect_ratio must be one of 16:9, 9:16, 1:1/],
-    ['an unsupported quality', { model: 'wan-2.5', quality: '4k' }, /quality must be one of 720p, 480p, 1080p/],
+    ['an unsupported quality', { model: 'wan-2.5', quality: '4k' }, /quality must be one of 720p, 1080p/],
     ['no image', { model: `${KLING}-i2v` }, /image_url is required for kling\/kling-2.5-turbo-i2v/],
     ['an image that the model would ignore', { image_url: IMAGE }, /"kling\/kling-2.5-turbo" .*not .*image_url/],
     ['an invalid image', { model: `${KLING}-i2v`, image_url: 'data:image/png;base64,AAAA' }, /image_url/],

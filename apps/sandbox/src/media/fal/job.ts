@@ -6,7 +6,7 @@ import { createImage, type ImageFormat } from '../files/images.ts';
 import { createVideo } from '../files/videos.ts';
 import { applyFileFault, type SandboxFile } from '../sandbox-file.ts';
 import { type FalInput, invalidFieldError } from './input.ts';
-import type { FalOffer } from './offers.ts';
+import type { FalOffer, ResultField } from './offers.ts';
 
 export interface FalJob {
   readonly id: string;
@@ -56,27 +56,40 @@ export function chargeJob(job: FalJob, bill: SandboxBill): void {
   else bill.chargeParts(id, model, [units, ...extras], fault);
 }
 
-/** Returns the result of a successful job. */
+/** Returns the result of a successful job: its files, and the fields that the model adds to them. */
 export function toResult(job: FalJob): Readonly<Record<string, unknown>> {
-  const { falOffer, fault } = job;
+  const { output, resultFields = [] } = job.falOffer;
   const input = job.input as FalInput;
-  const toFileJson = (index: number) => {
-    const { type, bytes } = createFile(job, index);
-    const file_name = getFileName(job, index);
-    const inline = input.inline && applyFileFault({ type, bytes }, fault);
-    const url = inline
-      ? `data:${inline.type};base64,${inline.bytes.toString('base64')}`
-      : `http://${job.host}/fal-media/files/${file_name}`;
-    const { width, height } = input;
-    return { url, content_type: type, file_name, file_size: bytes.length, width, height };
+  const count = output === 'images' ? countFiles(job, input) : 1;
+  const files = Array.from({ length: count }, (_, i) => toFileJson(job, input, i));
+  const fields: Readonly<Record<ResultField, unknown>> = {
+    description: '',
+    has_nsfw_concepts: files.map(() => false),
+    prompt: input.prompt,
+    seed: 1,
+    timings: {},
+    video_id: `video_${job.id}`,
   };
-  if (falOffer.output === 'video') {
-    const { seconds: duration } = input;
-    return { video: { ...toFileJson(0), fps: FRAMES_PER_SECOND, duration, num_frames: duration * FRAMES_PER_SECOND } };
-  }
-  if (falOffer.output === 'image') return { image: toFileJson(0) };
-  const images = Array.from({ length: countFiles(job, input) }, (_, i) => toFileJson(i));
-  return { images, seed: 1, description: '', prompt: input.prompt, has_nsfw_concepts: images.map(() => false) };
+  return {
+    [output]: output === 'images' ? files : files[0],
+    ...Object.fromEntries(resultFields.map((name) => [name, fields[name]])),
+  };
+}
+
+function toFileJson(job: FalJob, input: FalInput, index: number) {
+  const { type, bytes } = createFile(job, index);
+  const file_name = getFileName(job, index);
+  const inline = input.inline && applyFileFault({ type, bytes }, job.fault);
+  const url = inline
+    ? `data:${inline.type};base64,${inline.bytes.toString('base64')}`
+    : `http://${job.host}/fal-media/files/${file_name}`;
+  const { width, height, seconds: duration } = input;
+  const length = { fps: FRAMES_PER_SECOND, duration, num_frames: duration * FRAMES_PER_SECOND };
+  const details = { width, height, ...(job.falOffer.output === 'video' ? length : {}) };
+  return {
+    ...{ url, content_type: type, file_name, file_size: bytes.length },
+    ...(job.falOffer.describesFiles ? details : {}),
+  };
 }
 
 /** Creates a file of the result. */
