@@ -27,8 +27,9 @@ jest.setTimeout(20_000);
 const GPT = 'openai/gpt-5-mini';
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const OPEN = 'openai/gpt-oss-120b';
+const GEMINI = 'google/gemini-3.8-flash';
 /** One model of each upstream protocol. */
-const MODELS = [GPT, CLAUDE, OPEN];
+const MODELS = [GPT, CLAUDE, OPEN, GEMINI];
 const EMBEDDER = 'openai/text-embedding-3-small';
 const UNKNOWN = 'openai/no-such-model';
 const DIMENSIONS = 1_536;

@@ -93,6 +93,13 @@ describe('the published price of', () => {
     ['openai/gpt-5.4', 'OpenAI', { input: 272_001 }, '1.360005'],
     ['openai/gpt-5.4', 'OpenAI', { input: 172_001, cacheRead: 100_000, output: 1_000 }, '0.932505'],
     ['google/gemini-2.5-pro', 'Google Vertex', { input: 200_000, output: 1_000 }, '0.26'],
+    [
+      'google/gemini-3.8-flash',
+      'Google AI Studio',
+      { input: 1_000, cacheRead: 1_000, output: 1_000, reasoning: 1_000 },
+      '0.008325',
+    ],
+    ['google/gemini-3.1-pro', 'Google AI Studio', { input: 200_001, output: 1_000 }, '0.818004'],
     ['google/gemini-2.5-pro', 'Google Vertex', { input: 200_001, output: 1_000 }, '0.5150025'],
     ['anthropic/claude-haiku-4.5', 'Anthropic', { cacheWrite: 100_000 }, '0.125'],
     ['anthropic/claude-haiku-4.5', 'Anthropic', { cacheWriteHour: 100_000 }, '0.2'],

@@ -5,7 +5,7 @@ import { readProviders } from '#catalogue';
 import { type ConnectedProviders, createProviders } from '#connectors';
 import { respondWithJson, StubServer } from '../../testing/src/servers/stub-server.ts';
 
-const CHAT_PROVIDERS = ['openai', 'anthropic', 'openrouter', 'groq', 'deepinfra'] as const;
+const CHAT_PROVIDERS = ['openai', 'anthropic', 'openrouter', 'groq', 'deepinfra', 'google'] as const;
 type ChatProvider = (typeof CHAT_PROVIDERS)[number];
 const hold = {} as Hold;
 
@@ -71,6 +71,9 @@ const openAi = (code: string | null, message = 'Oops', type = 'invalid_request_e
 });
 const anthropic = (type: string, message: string) => ({ type: 'error', error: { type, message }, request_id: 'r' });
 const router = (code: number, message: string, metadata?: object) => ({ error: { code, message, metadata } });
+const google = (code: number, status: string, message: string, details: readonly object[] = []) => ({
+  error: { code, message, status, details },
+});
 
 describe("a problem of the operator's account", () => {
   test.each<[ChatProvider, number, object, string, string]>([
@@ -137,6 +140,42 @@ describe("a problem of the operator's account", () => {
       'service',
     ],
     ['deepinfra', 404, openAi('model_not_found'), 'model_removed', 'endpoint'],
+    [
+      'google',
+      400,
+      google(400, 'INVALID_ARGUMENT', 'API key not valid. Please pass a valid API key.', [
+        { reason: 'API_KEY_INVALID' },
+      ]),
+      'credential',
+      'service',
+    ],
+    [
+      'google',
+      400,
+      google(400, 'FAILED_PRECONDITION', 'User location is not supported for the API use.'),
+      'blocked',
+      'service',
+    ],
+    [
+      'google',
+      429,
+      google(429, 'RESOURCE_EXHAUSTED', 'Your prepayment credits are depleted. Please go to AI Studio.'),
+      'balance',
+      'service',
+    ],
+    [
+      'google',
+      429,
+      google(429, 'RESOURCE_EXHAUSTED', 'Your project has exceeded its monthly spending cap.'),
+      'limit',
+      'service',
+    ],
+    ...['models/m is not found for API version v1beta.', 'This model models/m is no longer available.'].map(
+      (message) =>
+        ['google', 404, google(404, 'NOT_FOUND', message), 'model_removed', 'endpoint'] as [
+          ...['google', number, object, string, string],
+        ],
+    ),
   ])(
     'at %s (%i %j) is %s of the %s, and nothing of it reaches the customer',
     async (upstream, status, body, ...expected) => {
@@ -165,7 +204,11 @@ describe("a problem of the operator's account", () => {
       const quoted =
         'Invalid value: "Your credit balance is too low. You have reached your specified API usage limits"';
       server.handler = respondWithJson(
-        upstream === 'anthropic' ? anthropic('invalid_request_error', quoted) : openAi('invalid_value', quoted),
+        upstream === 'anthropic'
+          ? anthropic('invalid_request_error', quoted)
+          : upstream === 'google'
+            ? google(400, 'INVALID_ARGUMENT', quoted)
+            : openAi('invalid_value', quoted),
         400,
       );
       expect(await fail(upstream, false)).toMatchObject({ code: 'invalid_request', operatorProblem: undefined });
@@ -324,6 +367,24 @@ describe('another failure', () => {
       { code: 'invalid_request', upstreamCode: 'context_length_exceeded' },
     ],
     ['groq', 498, openAi('capacity_exceeded'), { code: 'upstream_unavailable' }],
+    [
+      ...([
+        'google',
+        429,
+        google(429, 'RESOURCE_EXHAUSTED', 'You exceeded your current quota.', [{ retryDelay: '34.5s' }]),
+      ] as const),
+      { code: 'rate_limited', retryAfterSeconds: 34.5 },
+    ],
+    ['google', 503, google(503, 'UNAVAILABLE', 'The model is overloaded.'), { code: 'upstream_unavailable' }],
+    ['google', 400, google(400, 'INVALID_ARGUMENT', 'Unknown name "x"'), { code: 'invalid_request' }],
+    [
+      ...([
+        'google',
+        400,
+        google(400, 'INVALID_ARGUMENT', 'The input token count (9) exceeds the maximum number of tokens allowed (8).'),
+      ] as const),
+      { code: 'invalid_request', upstreamCode: 'context_length_exceeded' },
+    ],
     [
       ...([
         'deepinfra',

@@ -20,6 +20,7 @@ const SPEAKERS: readonly Speaker[] = [
   { model: 'anthropic/claude-haiku-4.5', provider: 'anthropic', seesImages: true },
   { model: 'anthropic/claude-opus-4.7', provider: 'anthropic', seesImages: true },
   { model: 'google/gemini-2.5-pro', provider: 'google-vertex', seesImages: true },
+  { model: 'google/gemini-3.8-flash', provider: 'google-ai-studio', seesImages: true },
   { model: 'openai/gpt-oss-120b', provider: 'groq', seesImages: false },
   { model: 'qwen/qwen3-235b-a22b-thinking', provider: 'deepinfra', seesImages: false },
 ];

@@ -5,7 +5,7 @@ import type { DomainEvent } from '#domain';
 import { createTestEndpoint, createTestModel, LogTap, shiftClock, type TestAccount, TestWorld } from '#testing';
 
 const PRICES = { usdPerMillionTokens: { input: '1', output: '2' } };
-const UPSTREAMS = ['openai', 'anthropic', 'openrouter', 'groq', 'deepinfra'] as const;
+const UPSTREAMS = ['openai', 'anthropic', 'openrouter', 'groq', 'deepinfra', 'google'] as const;
 /** Models that the sandbox has at each provider. */
 const NAMES = {
   openai: 'gpt-5-mini',
@@ -13,6 +13,7 @@ const NAMES = {
   openrouter: 'deepseek/deepseek-r1-0528',
   groq: 'openai/gpt-oss-120b',
   deepinfra: 'openai/gpt-oss-120b',
+  google: 'gemini-3.8-flash',
 } as const;
 const offer = (upstream: keyof typeof NAMES, more: object = {}) =>
   createTestEndpoint(upstream, upstream, { model: NAMES[upstream], ...PRICES, ...more });
@@ -76,6 +77,10 @@ describe.each([false, true])("a problem of the operator's account (stream: %s)",
     ['deepinfra', '401', 401],
     ['deepinfra', '402', 402],
     ['deepinfra', '404', 404],
+    ['google', 'balance', 429],
+    ['google', 'limit', 429],
+    ['google', '401', 400],
+    ['google', '404', 404],
   ])(
     'at %s (%s) is 503 after one call, costs nothing, and another endpoint serves',
     async (upstream, fault, status) => {
@@ -136,33 +141,40 @@ describe('a violation of the content policy', () => {
     ['test/openai', true],
     ['test/openrouter', false],
     ['test/openrouter', true],
+    ['test/google', false],
+    ['test/google', true],
   ])('at %s (stream: %s) is 400 after one call and costs nothing', async (model, stream) => {
     endRests();
     const balance = await world.fetchBalance(account);
     const { status, body } = await world.sendChat(account, 'fault=policy', { model, stream });
     expect([status, body.error.code]).toEqual([400, 'content_policy_violation']);
-    expect(body.error.message).toMatch(/flagged/);
+    expect(body.error.message).toMatch(/flagged|content policy of the provider \(PROHIBITED_CONTENT\)/);
     expect(await listAttempts()).toHaveLength(1);
     expect(await world.fetchBalance(account)).toBe(balance);
   });
 
   test.each([
-    ['chat completions', '/v1/chat/completions', false],
-    ['chat completions', '/v1/chat/completions', true],
-    ['responses', '/v1/responses', false],
-    ['responses', '/v1/responses', true],
-    ['messages', '/v1/messages', false],
+    ['openai', '/v1/chat/completions', false],
+    ['openai', '/v1/chat/completions', true],
+    ['openai', '/v1/responses', false],
+    ['openai', '/v1/responses', true],
+    ['openai', '/v1/messages', false],
+    ['google', '/v1/chat/completions', false],
+    ['google', '/v1/chat/completions', true],
+    ['google', '/v1/responses', false],
+    ['google', '/v1/responses', true],
+    ['google', '/v1/messages', false],
   ])(
-    'that fails a response is 400 in %s after one call, and what was counted is charged (%s, stream: %s)',
-    async (_, route, stream) => {
+    'that fails a response of %s is 400 after one call, and what was counted is charged (%s, stream: %s)',
+    async (upstream, route, stream) => {
       endRests();
       const content = '[[sandbox fault=policy_billed]]';
-      const body = { model: 'test/responses', stream, max_tokens: 100 };
+      const body = { model: upstream === 'openai' ? 'test/responses' : 'test/google', stream, max_tokens: 100 };
       const messages = [{ role: 'user', content }];
       const request = route === '/v1/responses' ? { model: body.model, stream, input: content } : { ...body, messages };
       const answer = await world.post(route, request, account);
       expect(answer.status).toBe(400);
-      expect(answer.text).toMatch(/flagged by the safety system/);
+      expect(answer.text).toMatch(/flagged by the safety system|PROHIBITED_CONTENT/);
       const { type, data } = await findLastHoldEnd();
       expect([type, data]).toEqual([
         'HoldSettled',

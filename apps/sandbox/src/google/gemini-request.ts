@@ -2,7 +2,8 @@
 import { type JsonObject } from '#kernel';
 import { isImage } from '../media/files/images.ts';
 import { parseObject } from '../router.ts';
-import { createError, unknownNameError } from './errors.ts';
+import { createError } from './errors.ts';
+import { parseFields } from './fields.ts';
 import type { ImageOffer } from './google-offers.ts';
 
 export interface GeminiImageRequest {
@@ -45,18 +46,6 @@ export function parseImageRequest(json: string, { tokens, ratios }: ImageOffer):
     ratio: parseChoice(drawing.aspectRatio, '1:1', ratios, 'aspect_ratio'),
     includesText: modalities.includes('TEXT'),
   };
-}
-
-function parseFields(value: unknown, path: string, names: readonly string[]): JsonObject {
-  if (value === undefined && path !== '') return {};
-  if (typeof value !== 'object' || value === null)
-    throw createError(
-      400,
-      path === '' ? 'Invalid JSON payload received. Expected an object.' : `Invalid value at '${path}'`,
-    );
-  const unknown = Object.keys(value).find((name) => !names.includes(name));
-  if (unknown !== undefined) throw unknownNameError(unknown, path);
-  return value as JsonObject;
 }
 
 function parseParts(contents: unknown): readonly JsonObject[] {

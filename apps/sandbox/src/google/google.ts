@@ -1,7 +1,9 @@
-/** Google's Gemini API at `/google`: image models and Veo. */
+/** Google's Gemini API at `/google`: chat models, image models and Veo. */
 import type { SandboxBill } from '../bill.ts';
 import { DirectiveRunner } from '../media/directive-runner.ts';
 import type { Call, Routes } from '../router.ts';
+import { createChatHandler } from './chat.ts';
+import { CHAT_MODELS } from './chat-models.ts';
 import { assertKey, createError, createFaultError } from './errors.ts';
 import { generateImage } from './gemini.ts';
 import { GEMINI_IMAGES, VEO } from './google-offers.ts';
@@ -13,10 +15,12 @@ const DOWNLOAD = /^files\/([^/:]+):download$/;
 
 export class GoogleServer {
   private readonly veo: VeoOperations;
+  private readonly handleChat: ReturnType<typeof createChatHandler>;
   private readonly directiveRunner = new DirectiveRunner('google', createFaultError);
 
   constructor(private readonly bill: SandboxBill) {
     this.veo = new VeoOperations(bill);
+    this.handleChat = createChatHandler(bill);
   }
 
   routes(): Routes {
@@ -38,6 +42,9 @@ export class GoogleServer {
   private async handlePost(call: Call): Promise<void> {
     assertKey(call);
     const [, model = '', method = ''] = METHOD.exec(call.parameter) ?? [];
+    const chatModel = CHAT_MODELS.get(model);
+    const isStream = method === 'streamGenerateContent' && call.query.get('alt') === 'sse';
+    if (chatModel && (isStream || method === 'generateContent')) return this.handleChat(call, chatModel, isStream);
     const imageOffer = GEMINI_IMAGES[model];
     if (imageOffer && method === 'generateContent')
       return generateImage(call, [model, imageOffer], this.bill, this.directiveRunner);
@@ -59,11 +66,11 @@ export class GoogleServer {
 }
 
 function listModels() {
-  const toModelJson = (method: string) => (id: string) => ({
-    name: `models/${id}`,
-    supportedGenerationMethods: [method],
-  });
+  const toModelJson =
+    (...supportedGenerationMethods: string[]) =>
+    (id: string) => ({ name: `models/${id}`, supportedGenerationMethods });
   return [
+    ...[...CHAT_MODELS.keys()].map(toModelJson('generateContent', 'streamGenerateContent')),
     ...Object.keys(GEMINI_IMAGES).map(toModelJson('generateContent')),
     ...Object.keys(VEO).map(toModelJson('predictLongRunning')),
   ];

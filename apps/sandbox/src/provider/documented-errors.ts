@@ -17,6 +17,10 @@ const toAnthropic = (type: string, message: string) => ({
 });
 const toRouter = (code: number, message: string, metadata?: object) => ({ error: { code, message, metadata } });
 
+const toGoogle = (code: number, status: string, message: string, details?: readonly object[]) => ({
+  error: { code, message, status, details },
+});
+
 const INVALID_KEY = toOpenAi('Incorrect API key provided.', 'invalid_request_error', 'invalid_api_key');
 const MODEL_NOT_FOUND = toOpenAi('The model does not exist.', 'invalid_request_error', 'model_not_found');
 
@@ -57,6 +61,18 @@ const ERRORS: Readonly<Record<string, DocumentedErrors>> = {
       413,
       toOpenAi('Request too large on tokens per minute (TPM).', 'tokens', 'rate_limit_exceeded'),
     ],
+  },
+  // https://ai.google.dev/gemini-api/docs/troubleshooting
+  google: {
+    '401': [
+      400,
+      toGoogle(400, 'INVALID_ARGUMENT', 'API key not valid. Please pass a valid API key.', [
+        { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'API_KEY_INVALID', domain: 'googleapis.com' },
+      ]),
+    ],
+    '404': [404, toGoogle(404, 'NOT_FOUND', 'models/gemini-sandbox is not found for API version v1beta.')],
+    balance: [429, toGoogle(429, 'RESOURCE_EXHAUSTED', 'Your prepayment credits are depleted.')],
+    limit: [429, toGoogle(429, 'RESOURCE_EXHAUSTED', 'Your billing account has exceeded its monthly spending cap.')],
   },
   // https://deepinfra.com/docs/openai_api
   deepinfra: {

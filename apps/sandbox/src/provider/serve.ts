@@ -31,10 +31,12 @@ export interface Protocol<M extends SandboxModel, Q extends ProtocolRequest<M>> 
   /** Returns the body of a non-streaming response. */
   toResponseBody(output: SandboxModelOutput<M>, request: Q, fault: Fault | undefined): unknown;
   toEvents(output: SandboxModelOutput<M>, request: Q, fault: Fault | undefined): StreamParts;
+  /** A prompt that violates the policy is blocked by a response with status 200, which is not billed. */
+  readonly blocksPrompts?: true;
 }
 
 /** Providers that generate and bill to the end after the client has disconnected. */
-const BILLS_AFTER_DISCONNECT: ReadonlySet<string> = new Set(['openrouter', 'groq']);
+const BILLS_AFTER_DISCONNECT: ReadonlySet<string> = new Set(['openrouter', 'groq', 'google']);
 
 /**
  * Creates the handler of a protocol. The handler parses the directive, waits, applies faults, composes the output, and
@@ -60,10 +62,13 @@ export function createHandler<M extends SandboxModel, Q extends ProtocolRequest<
       const effectiveFault = fault === 'error' && !request.stream ? '500' : fault;
       applyDocumentedError(provider, fault);
       if (applyFault(effectiveFault, call, protocol.createFaultError)) return;
+      const isBlocked = fault === 'policy' && protocol.blocksPrompts === true;
       const generatedOutput = composeOutput(request, directive, fault);
       // The output of a rejected response is withheld, and only its input is billed.
       const output =
-        fault === 'policy_billed' ? { ...generatedOutput, visible: 0, reasoning: 0, chunks: [] } : generatedOutput;
+        fault === 'policy_billed' || isBlocked
+          ? { ...generatedOutput, visible: 0, reasoning: 0, chunks: [] }
+          : generatedOutput;
       const origin = { fault, directive: directive.id };
       if (generated < 1) {
         const { n, reasoning, visible, chunks } = output;
@@ -76,7 +81,9 @@ export function createHandler<M extends SandboxModel, Q extends ProtocolRequest<
         headers: protocol.getHeaders(output),
         fault,
         stopsOnDisconnect,
-        charge: (visible) => chargeOutput(bill, provider, { id: protocol.getId(output), output, visible, origin }),
+        charge: (visible) => {
+          if (!isBlocked) chargeOutput(bill, provider, { id: protocol.getId(output), output, visible, origin });
+        },
         usage: (visible) => toUsage(output, visible, fault),
       };
       if (request.stream) {

@@ -1,8 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
+import { encodeReasoning } from '../responses/reasoning.ts';
 import { MessageOutput } from './output.ts';
 import type { ThinkingVisibility } from './request.ts';
+
+const GEMINI_SIGNATURE = { type: 'reasoning.encrypted', data: 'x', id: 'a', format: 'google-gemini-v1', index: 0 };
 
 const call = (index: number, name?: string, args?: string, id = name && `call_${index}`) => ({
   tool_calls: [{ index, ...(id ? { id } : {}), function: { ...(name ? { name } : {}), arguments: args ?? '' } }],
@@ -99,6 +102,14 @@ describe('the content blocks of a completion', () => {
       [
         { type: 'redacted_thinking', data: 'x' },
         { type: 'text', text: 'a', citations: null },
+      ],
+    ],
+    [
+      'signatures of calls in the format of Gemini, after the reasoning',
+      [{ reasoning: 'Hm', reasoning_details: [GEMINI_SIGNATURE] }],
+      [
+        { type: 'thinking', thinking: 'Hm', signature: '' },
+        { type: 'redacted_thinking', data: encodeReasoning([GEMINI_SIGNATURE]) },
       ],
     ],
     [

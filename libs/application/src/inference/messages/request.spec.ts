@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { encodeReasoning } from '../responses/reasoning.ts';
 import type { MessagesBody } from './body.ts';
 import { parseMessagesRequest } from './request.ts';
 
@@ -130,6 +131,17 @@ describe('converting a Messages request to a chat', () => {
       ],
     });
     expect(top.messages.at(-1)).toEqual({ role: 'tool', tool_call_id: 'a', content: '', ...mark });
+  });
+
+  test('retains signatures of calls in the format of Gemini, and rejects changed ones', async () => {
+    const detail = { type: 'reasoning.encrypted', data: 'x', id: 'a', format: 'google-gemini-v1', index: 0 };
+    const block = { type: 'redacted_thinking', data: encodeReasoning([detail]) };
+    const [, message] = await messagesOf(user, { role: 'assistant', content: [block, use('a')] });
+    expect(message?.reasoning_details).toEqual([detail]);
+    const changed = { ...block, data: `${block.data.slice(0, -8)}AAAA` };
+    await expect(messagesOf(user, { role: 'assistant', content: [changed] })).rejects.toMatchObject({
+      ...{ status: 400, param: 'messages[1].content[0].data' },
+    });
   });
 
   test('retains signed and redacted reasoning, but no unsigned reasoning', async () => {

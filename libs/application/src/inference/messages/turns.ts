@@ -5,6 +5,7 @@ import { WorkParts } from '../../event-loop.ts';
 import { stringifyJson } from '../../wire/serialize-json.ts';
 
 import type { ChatMessage } from '../responses/parts.ts';
+import { ReasoningDecoder } from '../responses/reasoning.ts';
 import { toChatParts } from './parts.ts';
 import { toReasoningDetails } from './reasoning.ts';
 
@@ -22,12 +23,14 @@ export async function toChatMessages(turns: readonly unknown[]): Promise<readonl
   const callIds = new Set<string>();
   const messages: ChatMessage[] = [];
   const parts = new WorkParts();
+  const decoder = new ReasoningDecoder();
   for (const [at, turn] of turns.entries()) {
     const param = `messages[${at}]`;
     if (!isJsonObject(turn)) throw invalidRequest(`${param} must be an object`, param);
     const { role, content } = turn;
     if (role === 'user') messages.push(...toUserMessages(content, `${param}.content`, callIds));
-    else if (role === 'assistant') messages.push(await toAssistantMessage(content, `${param}.content`, callIds));
+    else if (role === 'assistant')
+      messages.push(await toAssistantMessage(content, `${param}.content`, { callIds, decoder }));
     else if (role === 'system') messages.push({ role, content: parseText(content, `${param}.content`) });
     else throw invalidRequest(`${param}.role must be "user", "assistant" or "system"`, `${param}.role`);
     await parts.rest();
@@ -68,7 +71,11 @@ function toToolMessage(block: JsonObject, param: string, callIds: ReadonlySet<st
 }
 
 /** Combines the blocks of an assistant's turn, which are reasoning, content and tool calls, into one message. */
-async function toAssistantMessage(content: unknown, param: string, callIds: Set<string>): Promise<ChatMessage> {
+async function toAssistantMessage(
+  content: unknown,
+  param: string,
+  { callIds, decoder }: { readonly callIds: Set<string>; readonly decoder: ReasoningDecoder },
+): Promise<ChatMessage> {
   if (typeof content === 'string') return { role: 'assistant', content };
   const parts: JsonObject[] = [];
   const calls: JsonObject[] = [];
@@ -77,7 +84,7 @@ async function toAssistantMessage(content: unknown, param: string, callIds: Set<
     const { type } = block;
     if (type === 'tool_use') calls.push(await toToolCall(block, at, callIds));
     else if (type === 'thinking' || type === 'redacted_thinking')
-      details.push(...toReasoningDetails(block, details.length));
+      details.push(...toReasoningDetails(block, { index: details.length, decoder, param: at }));
     else if (typeof type !== 'string' || !OMITTED_BLOCK_TYPES.test(type)) parts.push(...toChatParts(block, at));
   }
   return {

@@ -1,7 +1,7 @@
 /**
  * Encodes the reasoning of a chat message, with the signatures that its model requires in later requests, in
- * `encrypted_content` of an item. Clients send this field back unchanged. The reasoning is encoded but not encrypted:
- * its text is also the item's summary.
+ * `encrypted_content` of an item of Responses, or in `data` of a block of Messages. Clients send this field back
+ * unchanged. The reasoning is encoded but not encrypted: its text is also the item's summary.
  */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
@@ -16,7 +16,11 @@ const TEXT_FIELDS = ['text', 'summary', 'data'] as const;
 
 /** Whether an item's reasoning was generated in a chat. Other protocols cannot use it. */
 export function isChatReasoning({ encrypted_content }: JsonObject): boolean {
-  return typeof encrypted_content === 'string' && encrypted_content.startsWith(REASONING_PREFIX);
+  return isEncodedReasoning(encrypted_content);
+}
+
+export function isEncodedReasoning(value: unknown): value is string {
+  return typeof value === 'string' && value.startsWith(REASONING_PREFIX);
 }
 
 /**
@@ -27,20 +31,28 @@ export function encodeReasoning(details: readonly JsonObject[]): string {
   return REASONING_PREFIX + Buffer.from(JSON.stringify(details)).toString('base64');
 }
 
-/** Decodes the reasoning of the items of one request. */
+/** Decodes the reasoning in one request. */
 export class ReasoningDecoder {
   private jsonValues = 0;
 
   /**
    * Decodes the reasoning of an item for a chat message.
    * @returns an empty list if the reasoning was not generated in a chat
-   * @throws InvalidRequestError (400) if it cannot be decoded, because the client has changed it, or if the items have
-   * too much reasoning to parse it at once
+   * @throws InvalidRequestError (400), as `decodeText` does
    */
-  decode(item: JsonObject, param: string): readonly JsonObject[] {
-    if (!isChatReasoning(item)) return [];
-    const field = `${param}.encrypted_content`;
-    const json = Buffer.from(String(item.encrypted_content).slice(REASONING_PREFIX.length), 'base64').toString();
+  decode({ encrypted_content }: JsonObject, param: string): readonly JsonObject[] {
+    return isEncodedReasoning(encrypted_content)
+      ? this.decodeText(encrypted_content, `${param}.encrypted_content`)
+      : [];
+  }
+
+  /**
+   * @param field path of the text in the request
+   * @throws InvalidRequestError (400) if the reasoning cannot be decoded, because the client has changed it, or if the
+   * request has too much reasoning to parse it at once
+   */
+  decodeText(text: string, field: string): readonly JsonObject[] {
+    const json = Buffer.from(text.slice(REASONING_PREFIX.length), 'base64').toString();
     this.jsonValues += countJsonValues(json, MAX_JSON_VALUES);
     if (this.jsonValues > MAX_JSON_VALUES) {
       const message = `The reasoning of all items must have at most ${MAX_JSON_VALUES} of the characters {, [, : and ,`;

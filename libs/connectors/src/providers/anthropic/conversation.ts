@@ -1,15 +1,11 @@
 /** Translates OpenAI's messages to Anthropic's turns. */
-import { countJsonValues, WorkParts } from '#application';
+import { WorkParts } from '#application';
 import { type JsonObject } from '#kernel';
+import { parseDataUrl } from '../chat/data-url.ts';
+import { parseToolArguments } from '../chat/tool-arguments.ts';
 import { REASONING_FORMAT } from './blocks.ts';
 import { toCacheControl, unsupportedError } from './body.ts';
 
-/**
- * Limits of the arguments of one tool call, whose parsing cannot be divided: 12 ms with new names. The longest output of
- * a model, 128,000 tokens, has half of these characters, and usually one mark of a value for four tokens or more.
- */
-const MAX_INPUT_CHARACTERS = 2 * 1024 * 1024;
-const MAX_INPUT_VALUES = 32_768;
 /**
  * Limit of a plain text document in base64, whose decoding cannot be divided: 7 ms. The text that fills the largest
  * context, a million tokens, has about two thirds of these characters.
@@ -77,22 +73,7 @@ function toThinkingBlocks(details: unknown): JsonObject[] {
 
 function toToolUse({ id, function: called }: JsonObject): JsonObject {
   const { name, arguments: text } = (called ?? {}) as JsonObject;
-  return { type: 'tool_use', id: toToolId(id), name, input: parseToolInput(text) };
-}
-
-function parseToolInput(sent: unknown): unknown {
-  const text = String(sent ?? '').trim() || '{}';
-  if (text.length > MAX_INPUT_CHARACTERS)
-    throw unsupportedError(`The arguments of a tool call must have at most ${MAX_INPUT_CHARACTERS} characters`);
-  if (countJsonValues(text, MAX_INPUT_VALUES) > MAX_INPUT_VALUES)
-    throw unsupportedError(
-      `The arguments of a tool call must have at most ${MAX_INPUT_VALUES} of the characters {, [, : and ,`,
-    );
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw unsupportedError('The arguments of a tool call must be JSON');
-  }
+  return { type: 'tool_use', id: toToolId(id), name, input: parseToolArguments(text) };
 }
 
 async function toToolResult(
@@ -161,9 +142,8 @@ function toDocument(value: unknown): JsonObject {
 function parseSource(url: unknown): JsonObject | undefined {
   if (typeof url !== 'string') return undefined;
   if (/^https?:\/\//i.test(url)) return { type: 'url', url };
-  const comma = url.indexOf(',');
-  const head = /^data:([^;,]+)(?:;[^;,]+)*;base64$/i.exec(url.slice(0, Math.max(comma, 0)));
-  return head ? { type: 'base64', media_type: head[1]?.toLowerCase(), data: url.slice(comma + 1) } : undefined;
+  const parsed = parseDataUrl(url);
+  return parsed && { type: 'base64', media_type: parsed.mediaType, data: parsed.data };
 }
 
 /** Decodes a plain text document, because Anthropic accepts only PDF documents in base64. */

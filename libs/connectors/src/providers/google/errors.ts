@@ -13,7 +13,7 @@ interface GoogleError {
 
 export function toGoogleError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   const error = parseError(body);
-  const details = { status, ...parseRetryAfter(headers) };
+  const details = { status, ...(findRetryDelay(error) ?? parseRetryAfter(headers)) };
   if (status === 401 || isKeyError(error)) return createKeyError(status);
   if (status === 429)
     return new UpstreamError('rate_limited', 'The provider is limiting requests; retry later', details);
@@ -31,6 +31,13 @@ export function toGoogleError(status: number, headers: ResponseHeaders, body: st
 function isKeyError({ status, details }: GoogleError): boolean {
   if (status === 'PERMISSION_DENIED') return true;
   return Array.isArray(details) && details.some((detail) => detail?.reason === 'API_KEY_INVALID');
+}
+
+/** Returns the delay that Google reports in an error instead of a header, such as `"retryDelay": "34s"`. */
+function findRetryDelay({ details }: GoogleError): ReturnType<typeof parseRetryAfter> | undefined {
+  const delays = (Array.isArray(details) ? details : []).map((detail) => /^(\d+(?:\.\d+)?)s$/.exec(detail?.retryDelay));
+  const [, seconds] = delays.find((match) => match !== null) ?? [];
+  return seconds === undefined ? undefined : parseRetryAfter({ 'retry-after': seconds });
 }
 
 function parseError(body: string): GoogleError {

@@ -17,6 +17,7 @@ import {
   invalidRequest,
   rejectField,
 } from '../../http/field-filter.ts';
+import { GEMINI_FORMAT } from '../chat/reasoning-format.ts';
 import type { Dialect } from './dialect.ts';
 
 type FieldFilters = Readonly<Record<string, FieldFilter>>;
@@ -104,6 +105,10 @@ const DEFAULT_MESSAGE_FIELDS = ['name'];
 /** Fields that only messages of the model have. */
 const ASSISTANT_FIELDS: ReadonlySet<string> = new Set(['refusal', 'reasoning', 'reasoning_details', 'annotations']);
 
+/** A router would not recognise this format. It gets the reasoning of all others, some of which it also sends. */
+const reasoningDetail: FieldFilter = (value) =>
+  isJsonObject(value) && value.format === GEMINI_FORMAT ? undefined : value;
+
 /** Filters a chat completion request in the dialect of a provider. */
 export function createChatFilter({ messages = DEFAULT_MESSAGE_FIELDS }: Dialect): FieldFilter {
   const marked: FieldFilters = messages.includes('cache_control') ? { cache_control: mark } : {};
@@ -129,6 +134,7 @@ export function createChatFilter({ messages = DEFAULT_MESSAGE_FIELDS }: Dialect)
   const assistantMessage = allowFields({
     ...shared,
     ...allowNames(messages.filter((name) => ASSISTANT_FIELDS.has(name))),
+    ...(messages.includes('reasoning_details') ? { reasoning_details: allowEach(reasoningDetail) } : {}),
     tool_calls: allowEach(
       allowFields({
         id: allowAny,
