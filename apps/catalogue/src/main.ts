@@ -9,12 +9,13 @@ import {
   parseModelList,
   parseModels,
   readCatalogue,
+  readProviders,
   toDayNumber,
 } from '#catalogue';
-import { StartError } from '#foundation';
+import { readSettings, SETTINGS, StartError } from '#foundation';
 import { checkCatalogue } from './check.ts';
 
-const USAGE = `Usage: npm run catalogue -- check [--day 2027-02-01] [directory]
+const USAGE = `Usage: npm run catalogue -- check [--live] [--day 2027-02-01] [directory]
   | import --from ${LISTING_PROVIDERS.join('|')} [--day 2027-02-01] [--catalogue <directory>] <file>
   | import --from openrouter --entries [--margin 1.055] <file>`;
 
@@ -23,29 +24,54 @@ const OPTIONS = {
   day: { type: 'string', default: formatDay(toDayNumber(Date.now())) },
   entries: { type: 'boolean' },
   from: { type: 'string' },
+  live: { type: 'boolean' },
   margin: { type: 'string', default: '1.055' },
 } as const;
 
 /** Larger files are not read. OpenRouter's list, the longest, has about 2 MiB. */
 const MAX_LIST_BYTES = 32 * 1024 * 1024;
 
-/** Runs the catalogue command line: validates the data files, or reads a saved list of a provider's models. */
-function main(): void {
+/** Runs the catalogue command line: checks the data files, or reads a saved list of a provider's models. */
+async function main(): Promise<void> {
   const { positionals, values } = parseArgs({ allowPositionals: true, options: OPTIONS });
   const [command, file] = positionals;
-  const { catalogue: directory, day, entries, from, margin } = values;
+  const { catalogue: directory, day, entries, from, live, margin } = values;
   if (!isDay(day)) throw new StartError('--day must be a date, such as 2027-02-01');
-  if (command === 'check') check(file, day);
+  if (command === 'check' && live) await checkLive(file, day);
+  else if (command === 'check') check(file, day);
+  else if (live) throw new StartError(USAGE);
   else if (command === 'import' && entries && from === 'openrouter' && file) printEntries(readList(file), margin);
   else if (command === 'import' && !entries && from && file) {
     const differences = compareModelList(readCatalogue(directory), from, parseModelList(from, readList(file)), day);
-    process.stdout.write(differences.map((difference) => `${difference}\n`).join(''));
+    process.stdout.write(differences.map(({ sentence }) => `${sentence}\n`).join(''));
   } else throw new StartError(USAGE);
 }
 
 function check(directory: string | undefined, day: string): void {
   const { summary, warnings, problems } = checkCatalogue(directory, day);
-  process.stdout.write(`${summary}\n`);
+  printReport([summary], warnings, problems);
+}
+
+/** @param directory undefined for that of CATALOGUE_DIR */
+async function checkLive(directory: string | undefined, day: string): Promise<void> {
+  const { env } = process;
+  const source = directory ?? SETTINGS.catalogueDir.read(env);
+  const { summary, warnings, problems } = checkCatalogue(source, day);
+  // Loaded only here, because the connectors of all providers take longer to load than the other commands run.
+  const { checkLists } = await import('./live-check.ts');
+  const providers = readProviders(source);
+  const lists = await checkLists(
+    readCatalogue(source),
+    providers,
+    readSettings(env, () => providers),
+    day,
+  );
+  printReport([summary, ...lists.results], [...warnings, ...lists.warnings], [...problems, ...lists.problems]);
+}
+
+/** @throws StartError with the problems, if there are any */
+function printReport(results: readonly string[], warnings: readonly string[], problems: readonly string[]): void {
+  process.stdout.write(results.map((result) => `${result}\n`).join(''));
   process.stderr.write(warnings.map((warning) => `warning: ${warning}\n`).join(''));
   if (problems.length > 0) throw new StartError(problems.join('\n'));
 }
@@ -67,7 +93,7 @@ function readList(file: string): unknown {
 }
 
 try {
-  main();
+  await main();
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
   process.exitCode = 1;

@@ -28,16 +28,15 @@ import { voicesRoutes } from './media/elevenlabs/voices.ts';
 import { FalServer } from './media/fal/queue.ts';
 import { moneroRoutes } from './monero/wallet-rpc.ts';
 import { NostrWalletConnect } from './nostr/nwc.ts';
-import { SPEECH_MODELS, speechRoutes } from './openai/audio/speech.ts';
-import { TRANSCRIPTION_MODELS, transcriptionRoutes } from './openai/audio/transcriptions.ts';
+import { speechRoutes } from './openai/audio/speech.ts';
+import { transcriptionRoutes } from './openai/audio/transcriptions.ts';
 import { chatRoutes } from './openai/chat.ts';
-import { EMBEDDING_MODELS } from './openai/embeddings/embedding-models.ts';
 import { embeddingRoutes } from './openai/embeddings/embeddings.ts';
 import { withErrorFormat } from './openai/errors.ts';
 import { deepInfraImageRoutes } from './openai/images/deepinfra-images.ts';
-import { IMAGE_MODELS } from './openai/images/image-offers.ts';
 import { imageRoutes } from './openai/images/images.ts';
-import { ENCLAVE_PROVIDERS, modelRoutes, OPENAI_PROVIDER, PROVIDERS } from './openai/models.ts';
+import { modelRoutes } from './openai/model-list.ts';
+import { ENCLAVE_PROVIDERS, OPENAI_PROVIDER, PROVIDERS } from './openai/models.ts';
 import { responsesRoutes } from './openai/responses/responses.ts';
 import { PhoenixdPeer } from './phoenixd/phoenixd.ts';
 import { keyCheckRoutes } from './provider/key-checks.ts';
@@ -111,7 +110,7 @@ function createWorld(): World {
         withErrorFormat(provider.name, {
           ...chatRoutes(provider, bill),
           ...embeddingRoutes(provider, bill),
-          ...modelRoutes(provider, listOtherModels(provider.name)),
+          ...modelRoutes(provider),
         }),
       ),
     ),
@@ -151,13 +150,6 @@ function createWorld(): World {
       for (const service of [btcpay, stripe, phoenixd, nwc, fal, google]) await service.close();
     },
   };
-}
-
-/** Lists the models of a provider that are not chat models. */
-function listOtherModels(provider: string): readonly string[] {
-  const audioModels = provider === 'openai' ? Object.keys({ ...SPEECH_MODELS, ...TRANSCRIPTION_MODELS }) : [];
-  const otherModels = [...(EMBEDDING_MODELS[provider] ?? []), ...(IMAGE_MODELS[provider] ?? [])];
-  return [...otherModels.map(({ id }) => id), ...audioModels];
 }
 
 async function listen(server: Server, port: number, host: string): Promise<void> {

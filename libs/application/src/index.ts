@@ -281,10 +281,12 @@ export {
   ProviderRegistry,
   type SseEventSink,
 } from './providers/provider.ts';
+export { parseSearchBlocks } from './providers/search-blocks.ts';
 export { parseStopDetails, type StopDetails } from './providers/stop-details.ts';
 export {
   MAX_RESULT_CHARACTERS,
   type NativeSearch,
+  type SearchPage,
   type SearchQuery,
   type SearchResult,
   type SearchStatus,

@@ -450,6 +450,10 @@ describe('the list of providers', () => {
       { protocol: 'fal', keyCheck: '/models' },
       ':9 cannot be used: keyCheck of provider "openai" is not supported by the protocol fal',
     ],
+    [
+      { protocol: 'data', modelList: { path: '/models', format: 'openai' } },
+      ':9 cannot be used: modelList of provider "openai" is not supported by the protocol data',
+    ],
     [{ key: 'hush' }, ':9 cannot be used: provider "openai" has an unknown field "key"'],
   ])('with %j is rejected with the line and the field', async (change, why) => {
     expect(await complaintAbout({ ...vendor, ...change })).toBe(`providers.json${why}`);

@@ -18,6 +18,7 @@ export {
   type OperatorProblemScope,
 } from './error-rules.ts';
 export { isFreeTier } from './free-tier.ts';
+export { LISTING_PROVIDERS } from './listing-providers.ts';
 export {
   MEDIA_CAPABILITIES,
   MEDIA_UNITS,
@@ -37,7 +38,7 @@ export {
   type Quantization,
   toSlug,
 } from './model-file.ts';
-export { compareModelList, LISTING_PROVIDERS, parseModelList } from './model-list.ts';
+export { compareModelList, type ModelDifference, parseModelList } from './model-list.ts';
 export {
   EFFORTS,
   type Effort,
@@ -48,7 +49,7 @@ export {
 } from './model-rules.ts';
 export { importOpenRouterModels, type OpenRouterImport } from './openrouter.ts';
 export { isPrivate, PRIVATE_PREFIX } from './private-models.ts';
-export type { CredentialFile, ProviderFile } from './provider-file.ts';
+export type { CredentialFile, ModelListFile, ProviderFile } from './provider-file.ts';
 export {
   type Capability,
   type CapabilityRequirement,

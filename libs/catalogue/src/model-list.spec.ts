@@ -2,7 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import { createTestEndpoint, createTestModel } from '#testing';
 import { Catalogue } from './catalogue.ts';
 import { parseModels } from './data-files.ts';
-import { compareModelList, LISTING_PROVIDERS, parseModelList } from './model-list.ts';
+import { LISTING_PROVIDERS } from './listing-providers.ts';
+import { compareModelList, parseModelList } from './model-list.ts';
 
 const DAY = '2026-11-29';
 
@@ -14,7 +15,9 @@ function open(upstream: string, overrides: object = {}) {
 }
 
 const compare = (upstream: string, response: unknown, overrides: object = {}) =>
-  compareModelList(open(upstream, overrides), upstream, parseModelList(upstream, response), DAY);
+  compareModelList(open(upstream, overrides), upstream, parseModelList(upstream, response), DAY).map(
+    ({ sentence }) => sentence,
+  );
 
 const KNOWN = '"known" of model "test/known"';
 
@@ -55,6 +58,16 @@ test.each([
     `retiring: ${KNOWN} on 2026-12-11; the catalogue has 2026-12-10`,
   ]);
   expect(compare(upstream, list, { retires: '2026-12-11' })).toEqual([]);
+});
+
+test('shows an end of a provider that has passed as such', () => {
+  const list = { data: [{ id: 'known', shutdown_date: DAY }] };
+  expect(compare('openai', list)).toEqual([`ended: ${KNOWN} on ${DAY}; the catalogue has no day`]);
+});
+
+test('finds a model that Anthropic lists by the name of its snapshot', () => {
+  expect(compare('anthropic', { data: [{ id: 'known-20251001' }] })).toEqual([]);
+  expect(compare('anthropic', { data: [{ id: 'known-2' }] })).toEqual(['new: "known-2"', `gone: ${KNOWN}`]);
 });
 
 test.each([

@@ -2,6 +2,7 @@
 import { money, type PicoUsd } from '#kernel';
 import type { Catalogue } from './catalogue.ts';
 import type { Endpoint } from './catalogue-entries.ts';
+import { LISTING_PROVIDERS, type ListingProvider } from './listing-providers.ts';
 import { hasRetired } from './retirement.ts';
 import { calculateListPrice, LIST_PRICE_TOKENS } from './tariffs.ts';
 import { isDay } from './validation-rules.ts';
@@ -16,10 +17,19 @@ type ComparedUnit = (typeof COMPARED_UNITS)[number];
 /** A model as its provider lists it. */
 interface ListedModel {
   readonly id: string;
+  /** Another name of the model, which the provider accepts but does not list. */
+  readonly alias?: string;
   /** The announced day of its end; undefined if there is none or the provider does not list it. */
   readonly retires?: string | undefined;
   /** Costs of 1,000,000 tokens; none if the provider does not list them. */
   readonly costs?: Readonly<Partial<Record<ComparedUnit, PicoUsd>>>;
+}
+
+/** A difference between a provider's list and a catalogue. A model that is new is not in the catalogue. */
+export interface ModelDifference {
+  /** A problem if the catalogue sells a model that can no longer be called. */
+  readonly level: 'information' | 'warning' | 'problem';
+  readonly sentence: string;
 }
 
 type Row = Readonly<Record<string, unknown>>;
@@ -32,14 +42,17 @@ interface ListFormat {
   parse(row: Row): ListedModel | undefined;
 }
 
-const LIST_FORMATS: Readonly<Record<string, ListFormat>> = {
+const LIST_FORMATS: Readonly<Record<ListingProvider, ListFormat>> = {
   // `created`, `owned_by` and `shutdown_date`: https://developers.openai.com/api/docs/deprecations
   openai: { rows: 'data', parse: (row) => ({ id: parseId(row.id), retires: parseDay(row.shutdown_date) }) },
-  // `lifecycle` and `retires_at`: https://docs.claude.com/en/api/models-list
+  // `lifecycle` and `retires_at`, and ids that may end with a date: https://docs.claude.com/en/api/models-list
   anthropic: {
     rows: 'data',
-    parse: (row) =>
-      row.lifecycle === 'retired' ? undefined : { id: parseId(row.id), retires: parseDay(row.retires_at) },
+    parse: (row) => {
+      if (row.lifecycle === 'retired') return undefined;
+      const id = parseId(row.id);
+      return { id, alias: id.replace(/-20\d{6}$/, ''), retires: parseDay(row.retires_at) };
+    },
   },
   // `active`: https://console.groq.com/docs/models
   groq: { rows: 'data', parse: (row) => (row.active === false ? undefined : { id: parseId(row.id) }) },
@@ -70,33 +83,31 @@ const LIST_FORMATS: Readonly<Record<string, ListFormat>> = {
   },
 };
 
-/** Slugs of the providers whose lists can be read. */
-export const LISTING_PROVIDERS: readonly string[] = Object.keys(LIST_FORMATS);
-
 /**
  * Parses the response of a provider's list of models.
  * @throws Error if it is not such a list
  */
 export function parseModelList(provider: string, response: unknown): readonly ListedModel[] {
-  const format = LIST_FORMATS[provider];
+  const format = LISTING_PROVIDERS.find((name) => name === provider);
   if (!format) throw new Error(`the list of ${provider} cannot be read; use ${LISTING_PROVIDERS.join(', ')}`);
-  const rows = toRow(response)[format.rows];
+  const { rows: field, parse } = LIST_FORMATS[format];
+  const rows = toRow(response)[field];
   if (!Array.isArray(rows) || rows.length === 0 || rows.length > MAX_ROWS)
-    throw new Error(`it must be the list of models of ${provider}, with 1 to ${MAX_ROWS} rows in "${format.rows}"`);
-  return rows.flatMap((row) => format.parse(toRow(row)) ?? []);
+    throw new Error(`it must be the list of models of ${provider}, with 1 to ${MAX_ROWS} rows in "${field}"`);
+  return rows.flatMap((row) => parse(toRow(row)) ?? []);
 }
 
 /**
  * Compares the list of a provider with the endpoints of a catalogue that call it.
  * @param day the UTC day; endpoints that have ended by then are left out
- * @returns one sentence for each difference: models that are new, gone, retiring or repriced, in this order
+ * @returns the models that are new, gone, ended, retiring or repriced, in this order
  */
 export function compareModelList(
   source: Catalogue,
   provider: string,
   published: readonly ListedModel[],
   day: string,
-): readonly string[] {
+): readonly ModelDifference[] {
   const offers = source
     .onDay(day)
     .models.flatMap((model) =>
@@ -104,24 +115,35 @@ export function compareModelList(
         .filter(({ upstream }) => upstream === provider)
         .map((endpoint: Endpoint) => ({ model, endpoint, name: `"${endpoint.model}" of model "${model.id}"` })),
     );
-  const publishedById = new Map(published.map((row) => [row.id, row]));
+  const publishedByName = new Map([
+    ...published.flatMap((row) => (row.alias === undefined ? [] : [[row.alias, row] as const])),
+    ...published.map((row) => [row.id, row] as const),
+  ]);
   const knownIds = new Set(
     source.models.flatMap(({ endpoints }) =>
       endpoints.flatMap(({ upstream, model }) => (upstream === provider ? [model] : [])),
     ),
   );
   const matches = offers.flatMap(({ endpoint, model, name }) => {
-    const row = publishedById.get(endpoint.model);
+    const row = publishedByName.get(endpoint.model);
     return row ? [{ row, name, endpoint, retires: endpoint.retires ?? model.retires }] : [];
+  });
+  const changedEnds = matches.flatMap(({ row, name, retires }): readonly ModelDifference[] => {
+    if (row.retires === undefined || row.retires === retires) return [];
+    const end = `${name} on ${row.retires}; the catalogue has ${retires ?? 'no day'}`;
+    return hasRetired(row.retires, day)
+      ? [{ level: 'problem', sentence: `ended: ${end}` }]
+      : [{ level: 'warning', sentence: `retiring: ${end}` }];
   });
   return [
     ...published
-      .filter(({ id, retires }) => !knownIds.has(id) && !hasRetired(retires, day))
-      .map(({ id }) => `new: "${id}"`),
-    ...offers.filter(({ endpoint }) => !publishedById.has(endpoint.model)).map(({ name }) => `gone: ${name}`),
-    ...matches
-      .filter(({ row, retires }) => row.retires !== undefined && row.retires !== retires)
-      .map(({ row, name, retires }) => `retiring: ${name} on ${row.retires}; the catalogue has ${retires ?? 'no day'}`),
+      .filter(({ id, alias = id, retires }) => !knownIds.has(id) && !knownIds.has(alias) && !hasRetired(retires, day))
+      .map(({ id }) => ({ level: 'information', sentence: `new: "${id}"` }) as const),
+    ...offers
+      .filter(({ endpoint }) => !publishedByName.has(endpoint.model))
+      .map(({ name }) => ({ level: 'problem', sentence: `gone: ${name}` }) as const),
+    ...changedEnds.filter(({ level }) => level === 'problem'),
+    ...changedEnds.filter(({ level }) => level === 'warning'),
     ...matches.flatMap(({ row, name, endpoint }) =>
       COMPARED_UNITS.flatMap((unit) => describeRepricing(unit, row, name, endpoint) ?? []),
     ),
@@ -133,14 +155,14 @@ function describeRepricing(
   { costs = {} }: ListedModel,
   name: string,
   { tariff }: Endpoint,
-): string | undefined {
+): ModelDifference | undefined {
   const published = costs[unit];
   if (published === undefined || !tariff.prices.some((price) => price.unit === 'input')) return undefined;
   const { cost } = calculateListPrice({ [unit]: LIST_PRICE_TOKENS }, tariff);
   const formatCost = (amount: PicoUsd) => `${money.formatUsd(amount)} USD`;
-  return cost === published
-    ? undefined
-    : `repriced: ${name}: 1,000,000 ${unit} cost ${formatCost(published)}; the catalogue has ${formatCost(cost)}`;
+  if (cost === published) return undefined;
+  const sentence = `repriced: ${name}: 1,000,000 ${unit} cost ${formatCost(published)}; the catalogue has ${formatCost(cost)}`;
+  return { level: 'warning', sentence };
 }
 
 function toRow(value: unknown): Row {

@@ -40,6 +40,11 @@ export interface ModelRules {
    * Models with such a type think by default. The default is `omitted`.
    */
   readonly thinkingOff?: (typeof THINKING_SWITCHES)[number];
+  /**
+   * The blocks of thinking of Anthropic's model are valid only after the conversation in which it wrote them. Requests let
+   * Anthropic leave out others, which it would reject.
+   */
+  readonly preservedThinking?: boolean;
   /** Sampling parameters and log probabilities are supported only with the effort `none`. */
   readonly sampling?: 'without_reasoning';
   /** False if the model rejects a `tool_choice` that requires a call. */
@@ -66,6 +71,7 @@ export const modelRulesRule = objectRule({
   effortNames: optionalRule(objectRule(Object.fromEntries(EFFORTS.map((effort) => [effort, optionalRule(text)])))),
   thinking: optionalRule(enumRule(THINKING_MODES)),
   thinkingOff: optionalRule(enumRule(THINKING_SWITCHES)),
+  preservedThinking: optionalRule(flag),
   sampling: optionalRule(enumRule(['without_reasoning'])),
   forcedTools: optionalRule(flag),
   prefill: optionalRule(flag),

@@ -1,6 +1,7 @@
 /** Providers in the format of the data file. Their capabilities are code, which is selected by the protocol. */
 import type { AnyModelFile } from './data-files.ts';
 import { type ErrorRuleFile, errorRule } from './error-rules.ts';
+import { LISTING_PROVIDERS } from './listing-providers.ts';
 import { DISCONNECT_BEHAVIORS, type DisconnectBehavior, describeModel } from './model-file.ts';
 import { assertEnclaves } from './private-models.ts';
 import {
@@ -40,6 +41,14 @@ export interface BillFile {
   readonly terms?: Readonly<Record<string, readonly string[]>>;
 }
 
+/** How a provider lists its models. */
+export interface ModelListFile {
+  /** Path of a free GET request, relative to the base URL, with the query that selects all models. */
+  readonly path: string;
+  /** The provider that defined the format of the response: one of `LISTING_PROVIDERS`. */
+  readonly format: string;
+}
+
 export interface ProviderFile {
   /** The `upstream` of endpoints refers to this slug. */
   readonly slug: string;
@@ -61,6 +70,7 @@ export interface ProviderFile {
    * it has none: its public lists of models, for example, accept any key.
    */
   readonly keyCheck?: string;
+  readonly modelList?: ModelListFile;
   /** How the key is sent with data lookups. The other protocols define that themselves. */
   readonly credential?: CredentialFile;
   /** What its error responses mean, if that differs from the usual meanings of their statuses and codes. */
@@ -92,6 +102,9 @@ const provider = objectRule({
   onDisconnect: enumRule(DISCONNECT_BEHAVIORS),
   maxChoices: optionalRule(count),
   keyCheck: optionalRule(patternRule('a path', /^\/.*[^/]$/)),
+  modelList: optionalRule(
+    objectRule({ path: patternRule('a path', /^\/.*[^/]$/), format: enumRule(LISTING_PROVIDERS) }),
+  ),
   credential: optionalRule(
     objectRule({
       in: enumRule(['header', 'query']),
@@ -120,6 +133,7 @@ const provider = objectRule({
 
 /** The protocols of queues and enclaves have no free request that requires a valid key. */
 const PROTOCOLS_WITHOUT_KEY_CHECK: ReadonlySet<string> = new Set(['fal', 'ehbp']);
+const PROTOCOLS_WITH_MODEL_LIST: ReadonlySet<string> = new Set(['openai', 'anthropic', 'google']);
 
 /** @throws DataFileError with the provider and the field */
 export function parseProviders(data: unknown): readonly ProviderFile[] {
@@ -127,14 +141,24 @@ export function parseProviders(data: unknown): readonly ProviderFile[] {
   for (const [i, entry] of data.entries()) {
     const location = toFieldLocation(isText(entry?.slug) ? `provider "${entry.slug}"` : `provider ${i + 1}`, i);
     provider(entry, location);
-    if (entry.keyCheck !== undefined && PROTOCOLS_WITHOUT_KEY_CHECK.has(entry.protocol))
-      throw createDataFileError(withParent(location, 'keyCheck'), `is not supported by the protocol ${entry.protocol}`);
+    const unsupported = findUnsupportedField(entry);
+    if (unsupported)
+      throw createDataFileError(
+        withParent(location, unsupported),
+        `is not supported by the protocol ${entry.protocol}`,
+      );
   }
   for (const field of ['slug', 'env'] as const) {
     const twice = findDuplicate(data.map((entry: ProviderFile) => entry[field]));
     if (twice) throw new DataFileError(`provider with the ${field} "${twice[0]}" is defined twice`, [twice[1], field]);
   }
   return data;
+}
+
+function findUnsupportedField({ protocol, keyCheck, modelList }: ProviderFile): keyof ProviderFile | undefined {
+  if (keyCheck !== undefined && PROTOCOLS_WITHOUT_KEY_CHECK.has(protocol)) return 'keyCheck';
+  if (modelList !== undefined && !PROTOCOLS_WITH_MODEL_LIST.has(protocol)) return 'modelList';
+  return undefined;
 }
 
 /**

@@ -400,6 +400,19 @@ describe('another failure', () => {
     expect(reports).toEqual([]);
   });
 
+  test('of an input has the same code in a failed response as in an error response', async () => {
+    const error = { code: 'invalid_image_url', message: 'No such image' };
+    for (const [body, status] of [
+      [{ status: 'failed', output: [], error }, 200],
+      [{ error }, 400],
+    ] as const) {
+      server.handler = respondWithJson(body, status);
+      expect(await fail('openai', false, 'responses')).toMatchObject({
+        ...{ code: 'invalid_request', upstreamCode: 'invalid_image_url', publicMessage: 'No such image' },
+      });
+    }
+  });
+
   test('of a data provider with status 402 is a problem of the operator', async () => {
     server.handler = respondWithJson({ message: 'Payment required' }, 402);
     const { signal } = new AbortController();

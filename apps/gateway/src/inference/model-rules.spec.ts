@@ -138,7 +138,10 @@ describe('models of Anthropic that think by default', () => {
   test.each([
     ['claude-opus-5', { type: 'disabled' }],
     ['claude-sonnet-5-5', { type: 'between_tools' }],
-    ['claude-opus-5-5', { type: 'adaptive', display: 'omitted' }],
+    [
+      'claude-opus-5-5',
+      { type: 'adaptive', display: 'omitted', block_binding: { prefix_mismatch_behavior: 'drop_block' } },
+    ],
   ])('accept that the request disables reasoning: %s', async (model, thinking) => {
     expect((await sentFor({ model: `test/${model}`, reasoning: { enabled: false } })).thinking).toEqual(thinking);
   });
@@ -148,6 +151,29 @@ describe('models of Anthropic that think by default', () => {
     async (model) => {
       const sent = await sentFor({ model: `test/${model}`, ...forced, messages: [{ role: 'user', content: 'Hi' }] });
       expect(sent.tools).toHaveLength(1);
+    },
+  );
+
+  const question = { role: 'user', content: '[[sandbox reasoning=8]]' };
+  const followUp = { role: 'user', content: 'Go on' };
+
+  test.each(['claude-opus-5-5', 'claude-sonnet-5-5', 'claude-opus-5'])(
+    'continue a changed conversation with the thinking of claude-opus-5-5: %s',
+    async (model) => {
+      const thinking = { model: 'test/claude-opus-5-5', reasoning: { effort: 'low' }, messages: [question] };
+      const { message } = (await chat(thinking)).body.choices[0];
+      expect(message.reasoning_details).toHaveLength(1);
+      tap.takeReceived();
+      const system = { role: 'system', content: 'Be brief' };
+      for (const reasoning of [{ effort: 'low' }, { enabled: false }])
+        await sentFor({ model: `test/${model}`, reasoning, messages: [system, question, message, followUp] });
+
+      const post = (body: object) => world.post('/v1/messages', { max_tokens: 2_000, ...body }, account);
+      const { body } = await post({ model: thinking.model, thinking: { type: 'adaptive' }, messages: [question] });
+      expect(body.content[0].type).toBe('thinking');
+      const messages = [question, { role: 'assistant', content: body.content }, followUp];
+      expect((await post({ model: `test/${model}`, messages, system: 'Be brief' })).status).toBe(200);
+      tap.takeReceived();
     },
   );
 

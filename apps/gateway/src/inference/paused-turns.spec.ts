@@ -129,6 +129,26 @@ describe.each([
     expect(message.stop_reason).toBe('pause_turn');
   });
 
+  test('that is not continued to its end is resumed when a client of messages sends it back', async () => {
+    const create = (messages: Anthropic.MessageParam[]) => {
+      const tools = [{ type: 'web_search_20250305' as const, name: 'web_search' as const }];
+      // This model rejects a last turn of the assistant that it is to continue as text.
+      const body = { model: 'anthropic/claude-sonnet-4.6', max_tokens: 500, tools, messages };
+      return isStreamed ? anthropic().messages.stream(body).finalMessage() : anthropic().messages.create(body);
+    };
+    const question = { role: 'user' as const, content: `[[sandbox ${pause(4)}]]` };
+    const first = await create([question]);
+    expect(first.stop_reason).toBe('pause_turn');
+
+    const second = await create([question, { role: 'assistant', content: first.content }]);
+    expect(second).toMatchObject({
+      stop_reason: 'end_turn',
+      content: [{ type: 'server_tool_use' }, { type: 'web_search_tool_result' }, { type: 'text', text: TEXT }],
+    });
+    expect(await charges()).toHaveLength(2);
+    await assertBooksAreTheBill();
+  });
+
   test('stays within the output limit of the request', async () => {
     const answer = await ask(ALWAYS, { stream: isStreamed, max_tokens: 7 });
 

@@ -24,14 +24,14 @@ type Chat = (typeof served)[number];
 
 /** The free models have the parameters of other models of their provider. */
 const chats = served.filter(({ model }) => model.type === 'chat' && !model.id.endsWith(':free'));
-/** One endpoint for each provider and set of supported parameters: of the model with the most kinds of input. */
+/** One endpoint for each provider, set of supported parameters and kind of thinking: of the model with the most inputs. */
 const KINDS = [
   ...new Map(
     chats
       .toSorted((one, other) => one.model.inputs.length - other.model.inputs.length)
       .map((chat) => {
-        const { upstream, parameters, speaks } = chat.endpoint;
-        return [[upstream, ...parameters, ...speaks].join(), chat];
+        const { upstream, parameters, speaks, modelRules } = chat.endpoint;
+        return [[upstream, ...parameters, ...speaks, modelRules.preservedThinking].join(), chat];
       }),
   ).values(),
 ];

@@ -92,7 +92,7 @@ describe("Anthropic's own client", () => {
 
   test('lists the models and retrieves one', async () => {
     const ids = (await client.models.list()).data.map(({ id }) => id);
-    expect(ids.slice(0, 3)).toEqual(['claude-sonnet-4-6', 'claude-haiku-4-5', 'claude-opus-4-6']);
+    expect(ids.slice(0, 3)).toEqual(['claude-sonnet-4-6', 'claude-haiku-4-5-20251001', 'claude-opus-4-6']);
     expect(await client.models.retrieve('claude-opus-4-6')).toMatchObject({ display_name: 'Claude Opus 4.6' });
     await expect(client.models.retrieve('claude-2')).rejects.toBeInstanceOf(Anthropic.NotFoundError);
   });

@@ -8,8 +8,9 @@ import type { Tool, Toolbox } from '../provider/tools.ts';
 import { parseObject } from '../router.ts';
 import { assertEnforceable } from './enforceable-schema.ts';
 import { invalidRequestError, type Version } from './errors.ts';
-import { type AnthropicModel, findModel } from './models.ts';
+import { type AnthropicModel, findModel, getModel } from './models.ts';
 import { assertModelSupports, assertParameters } from './parameters.ts';
+import { selectThinking, sign } from './thinking-blocks.ts';
 import { assertTurns, type MessageBlock, type MessageTurn, toBlocks } from './turns.ts';
 
 /** Input tokens that each request adds. */
@@ -23,14 +24,20 @@ const MAX_SEARCHES = 10;
 
 export interface SandboxMessagesRequest extends ProtocolRequest<AnthropicModel> {
   readonly isThinkingVisible: boolean;
+  /** The signature of the thinking in the response. */
+  readonly signature: string;
 }
 
-/** @throws HttpError in Anthropic's error format */
-export function readMessagesRequest(text: string, version: Version): SandboxMessagesRequest {
-  return readWithRules(text, (applyRule) => parseMessagesRequest(text, version, applyRule));
+/** @param betas value of the header `anthropic-beta` @throws HttpError in Anthropic's error format */
+export function readMessagesRequest(text: string, version: Version, betas = ''): SandboxMessagesRequest {
+  return readWithRules(text, (applyRule) => parseMessagesRequest(text, { version, betas }, applyRule));
 }
 
-function parseMessagesRequest(text: string, version: Version, applyRule: ApplyRule): SandboxMessagesRequest {
+function parseMessagesRequest(
+  text: string,
+  { version, betas }: { readonly version: Version; readonly betas: string },
+  applyRule: ApplyRule,
+): SandboxMessagesRequest {
   const body = parseObject(text);
   if (!body) throw invalidRequestError('The request body is not valid JSON');
   assertParameters(body, version, applyRule);
@@ -41,7 +48,11 @@ function parseMessagesRequest(text: string, version: Version, applyRule: ApplyRu
   const reasons = isThinkingEnabled(body.thinking, model);
   const toolbox = parseToolbox(body, turns, applyRule);
   if (reasons) applyRule(() => assertNoForcedCall(toolbox));
-  const promptTokens = countPrompt(body, turns);
+  let readable = turns;
+  applyRule(() => {
+    readable = selectThinking(body, turns, model, { betas, findAuthor: getModel });
+  });
+  const promptTokens = countPrompt(body, readable);
   if (promptTokens > model.context) {
     throw invalidRequestError(`prompt is too long: ${promptTokens} tokens > ${model.context} maximum`);
   }
@@ -53,6 +64,7 @@ function parseMessagesRequest(text: string, version: Version, applyRule: ApplyRu
     promptTokens,
     reasons,
     isThinkingVisible: isThinkingVisible(body.thinking, model),
+    signature: sign(body, turns, model),
     toolbox,
     format: parseFormat(body, text),
     lastUserText: getLastUserText(turns),

@@ -18,7 +18,10 @@ export function messagesRoutes(bill: SandboxBill): Routes {
   return {
     'POST /anthropic/v1/messages': async (call) => {
       const version = assertHeaders(call);
-      await handle(call, readMessagesRequest(await call.readText(), version));
+      await handle(
+        call,
+        readMessagesRequest(await call.readText(), version, String(call.request.headers['anthropic-beta'] ?? '')),
+      );
     },
   };
 }

@@ -8,8 +8,6 @@ import type { SandboxMessagesRequest } from './messages-request.ts';
 import { createSearchBlocks, DIRECT_CALLER, type SearchBlock, toCitations } from './searches.ts';
 
 const ERROR = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
-/** Stands for a signature; it is not a valid one. */
-const SIGNATURE = 'c2FuZGJveA==';
 
 const STOP_REASONS = { end: 'end_turn', length: 'max_tokens', tool: 'tool_use' } as const;
 const STOP_WITH_DETAILS = {
@@ -32,14 +30,14 @@ export function createIdentityHeaders({ serial }: SandboxModelOutput): Readonly<
 
 export function createMessage(
   output: SandboxModelOutput,
-  { isThinkingVisible }: SandboxMessagesRequest,
+  { isThinkingVisible, signature }: SandboxMessagesRequest,
   fault: Fault | undefined,
 ) {
   const { reasoning, visible, text, finish } = output;
   const thinking = {
     type: 'thinking',
     thinking: isThinkingVisible ? generateProse(reasoning) : '',
-    signature: SIGNATURE,
+    signature,
   };
   return {
     ...createEmptyMessage(output),
@@ -114,7 +112,7 @@ function toDeltaUsage({ cache_creation, service_tier, inference_geo, speed, ...u
 
 export function toEvents(
   output: SandboxModelOutput,
-  { isThinkingVisible }: SandboxMessagesRequest,
+  { isThinkingVisible, signature }: SandboxMessagesRequest,
   fault: Fault | undefined,
 ): StreamParts {
   const { reasoning, visible, chunks, tool, calls, finish } = output;
@@ -137,7 +135,7 @@ export function toEvents(
   const [kind, field] = tool === undefined ? ['text_delta', 'text'] : ['input_json_delta', 'partial_json'];
   const opening =
     formatEvent({ type: 'message_start', message }) +
-    (thinkingBlockCount ? createThinkingEvents(isThinkingVisible ? generateProse(reasoning) : '') : '') +
+    (thinkingBlockCount ? createThinkingEvents(isThinkingVisible ? generateProse(reasoning) : '', signature) : '') +
     searched.map((block, at) => createSearchEvents(block, thinkingBlockCount + at)).join('') +
     (visible > 0 ? startBlock(0) : '') +
     formatEvent({ type: 'ping' });
@@ -176,7 +174,7 @@ function createSearchEvents(block: SearchBlock, index: number): string {
   );
 }
 
-function createThinkingEvents(thinking: string): string {
+function createThinkingEvents(thinking: string, signature: string): string {
   return (
     formatEvent({
       type: 'content_block_start',
@@ -184,7 +182,7 @@ function createThinkingEvents(thinking: string): string {
       content_block: { type: 'thinking', thinking: '', signature: '' },
     }) +
     (thinking === '' ? '' : formatDelta(0, { type: 'thinking_delta', thinking })) +
-    formatDelta(0, { type: 'signature_delta', signature: SIGNATURE }) +
+    formatDelta(0, { type: 'signature_delta', signature }) +
     formatEvent({ type: 'content_block_stop', index: 0 })
   );
 }

@@ -3,7 +3,7 @@ import type { ProviderSearch, SandboxModelOutput } from '../provider/model-outpu
 
 const RESULTS = 3;
 /** Stands for encrypted content; it is not encrypted. */
-const ENCRYPTED = 'c2FuZGJveA==';
+export const ENCRYPTED = 'c2FuZGJveA==';
 
 /** The model itself has called the tool, and not code that it runs. */
 export const DIRECT_CALLER = { type: 'direct' };

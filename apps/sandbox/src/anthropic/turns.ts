@@ -1,5 +1,6 @@
 /** Validates the conversation of a Messages request as Anthropic does. */
 import { invalidRequestError } from './errors.ts';
+import { ENCRYPTED } from './searches.ts';
 
 export interface MessageBlock {
   readonly type?: unknown;
@@ -92,9 +93,16 @@ function assertBlock(block: MessageBlock | null, name: string): void {
   if (type === 'tool_use' && !TOOL_ID.test(String(id))) {
     throw invalidRequestError(`${name}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'`);
   }
+  if (type === 'web_search_tool_result' && !hasEncryptedPages(block))
+    throw invalidRequestError(`${name}.web_search_tool_result.content: Invalid encrypted_content`);
   if (type === 'tool_result' && typeof tool_use_id !== 'string') {
     throw invalidRequestError(`${name}.tool_result.tool_use_id: Field required`);
   }
+}
+
+/** Whether a search result is an error, or its pages are as the response had them. */
+function hasEncryptedPages({ content }: MessageBlock): boolean {
+  return !Array.isArray(content) || content.every((page) => page?.encrypted_content === ENCRYPTED);
 }
 
 /**

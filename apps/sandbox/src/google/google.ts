@@ -28,7 +28,11 @@ export class GoogleServer {
       'POST /google/v1beta/*': (call) => this.handlePost(call),
       'GET /google/v1beta/models': (call) => {
         assertKey(call);
-        call.sendJson(200, { models: listModels() });
+        const models = listModels();
+        const start = Number(call.query.get('pageToken') ?? 0);
+        const end = start + Number(call.query.get('pageSize') ?? 50);
+        const nextPageToken = end < models.length ? `${end}` : undefined;
+        call.sendJson(200, { models: models.slice(start, end), nextPageToken });
       },
       'GET /google/v1beta/*': (call) => this.handleGet(call),
       'GET /google-media/:name': (call) => this.veo.sendVideo(call),

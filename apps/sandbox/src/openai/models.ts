@@ -2,8 +2,7 @@
  * The providers with OpenAI's chat completions API, and their models. Both are independent of the gateway's catalogue.
  */
 import { createModels, type SandboxModel } from '../provider/model.ts';
-import type { Call, Routes } from '../router.ts';
-import { assertKey, createModelError } from './errors.ts';
+import { createModelError } from './errors.ts';
 import { DEEPINFRA, GROQ, type ModelOffer, type Offers, OPENAI, OPENROUTER, TINFOIL } from './offers.ts';
 import {
   GROQ_FIELDS,
@@ -92,27 +91,8 @@ function createProvider(
   };
 }
 
-/** 2024-07-18. The API requires a date; nothing depends on its value. */
-const CREATED = 1_721_260_800;
-
 export function findModel({ name, models }: OpenAiProvider, id: string): OpenAiModel {
   const model = models.get(id);
   if (model) return model;
   throw createModelError(name, id);
-}
-
-/** @param otherModels models that are not chat models */
-export function modelRoutes(provider: OpenAiProvider, otherModels: readonly string[] = []): Routes {
-  const toModelJson = (id: string) => ({ id, object: 'model', created: CREATED, owned_by: 'system' });
-  return {
-    [`GET /${provider.name}/v1/models`]: (call: Call) => {
-      assertKey(call);
-      call.sendJson(200, { object: 'list', data: [...provider.models.keys(), ...otherModels].map(toModelJson) });
-    },
-    [`GET /${provider.name}/v1/models/:id`]: (call: Call) => {
-      assertKey(call);
-      const { parameter: id } = call;
-      call.sendJson(200, toModelJson(otherModels.includes(id) ? id : findModel(provider, id).id));
-    },
-  } as Routes;
 }

@@ -46,6 +46,11 @@ export interface Provider {
    * @throws UpstreamError with `isCredentialRejected` if the provider rejects the key, another one if this is unknown
    */
   checkKey?: ((signal: AbortSignal) => Promise<void>) | undefined;
+  /**
+   * Returns the pages of the provider's list of models in its own format; undefined if it has no such list. The call is
+   * free.
+   */
+  listModels?: ((signal: AbortSignal) => Promise<readonly unknown[]>) | undefined;
   close(): Promise<void>;
 }
 

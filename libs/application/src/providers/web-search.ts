@@ -32,14 +32,24 @@ export interface WebSearchResponse {
 /** Maximum characters of a page that are requested: results are part of the input that the caller pays for. */
 export const MAX_RESULT_CHARACTERS = 2_000;
 
+/** A page that a search has found. */
+export interface SearchPage extends Pick<SearchResult, 'url' | 'title'> {
+  /** The content of the page, which only the provider can read. It needs it to continue the turn. */
+  readonly encrypted?: string;
+}
+
 /** The state of a search. Streams report it when the search starts and when it ends. */
 export interface SearchStatus {
+  /** The provider's id of the search. It needs it to continue the turn. */
+  readonly id?: string;
   /** Index of the search in the completion, from 0. */
   readonly at: number;
   readonly query: string;
   readonly state: 'searching' | 'completed' | 'failed';
   /** The pages of a completed search, if the provider names them. */
-  readonly results?: readonly Pick<SearchResult, 'url' | 'title'>[];
+  readonly results?: readonly SearchPage[];
+  /** The search started in an earlier response. */
+  readonly isResumed?: true;
 }
 
 /** The web searches that a provider may make by itself. */

@@ -55,24 +55,23 @@ const COMMON_RULES: readonly ErrorRuleFile[] = [
     'misalignment_policy_violation',
     'image_content_policy_violation',
   ].map((code) => ({ code, means: 'policy' }) as const),
+  // A failed response has no status that would show that its error concerns the input.
+  ...[
+    'invalid_image',
+    'invalid_image_format',
+    'invalid_base64_image',
+    'invalid_image_url',
+    'image_too_large',
+    'image_too_small',
+    'image_parse_error',
+    'invalid_image_mode',
+    'image_file_too_large',
+    'unsupported_image_media_type',
+    'empty_image_file',
+    'failed_to_download_image',
+    'image_file_not_found',
+  ].map((code) => ({ code, means: 'invalid_request' }) as const),
 ];
-
-/** Codes of a failed response that concern its input. A failed response has no status that would show this. */
-const INPUT_CODES: ReadonlySet<string | undefined> = new Set([
-  'invalid_image',
-  'invalid_image_format',
-  'invalid_base64_image',
-  'invalid_image_url',
-  'image_too_large',
-  'image_too_small',
-  'image_parse_error',
-  'invalid_image_mode',
-  'image_file_too_large',
-  'unsupported_image_media_type',
-  'empty_image_file',
-  'failed_to_download_image',
-  'image_file_not_found',
-]);
 
 /** What each problem of the operator concerns, unless its rule says otherwise. */
 const SCOPES: Readonly<Record<OperatorProblemReason, OperatorProblemScope>> = {
@@ -93,10 +92,7 @@ export function createErrorClassifier(providerRules: readonly ErrorRuleFile[] = 
   }));
   return (report, retryAfterSeconds) => {
     const match = compiled.find(({ rule, pattern }) => isMatch(rule, pattern, report));
-    if (match) return toFailure(match.rule, report, retryAfterSeconds);
-    return report.status === undefined && INPUT_CODES.has(report.code)
-      ? toFailure({ means: 'invalid_request' }, report, retryAfterSeconds)
-      : undefined;
+    return match && toFailure(match.rule, report, retryAfterSeconds);
   };
 }
 
@@ -129,7 +125,7 @@ function toPattern(message: string): RegExp {
 
 function toFailure(
   { means, scope }: Pick<ErrorRuleFile, 'means' | 'scope'>,
-  { status, message: upstreamMessage, param }: ErrorReport,
+  { status, code, message: upstreamMessage, param }: ErrorReport,
   retryAfterSeconds: number | undefined,
 ): UpstreamError {
   const details = { status, retryAfterSeconds, upstreamMessage, param };
@@ -150,7 +146,7 @@ function toFailure(
         upstreamCode: 'context_length_exceeded',
       });
     case 'invalid_request':
-      return new UpstreamError('invalid_request', MESSAGE_REJECTED, details);
+      return new UpstreamError('invalid_request', MESSAGE_REJECTED, { ...details, upstreamCode: toPublicCode(code) });
   }
 }
 
@@ -164,6 +160,17 @@ export function toUsageDetails(
   usage: Usage | undefined,
 ): Pick<FailureDetails, 'usage' | 'unpaidUsage'> {
   return code === 'content_policy_violation' ? { usage } : { unpaidUsage: usage };
+}
+
+/**
+ * OpenAI's error codes that callers receive. Codes about an account concern the operator's account at the provider and
+ * are left out.
+ */
+const PUBLIC_ERROR_CODE = /^(?!.*(account|billing|key|quota))[a-z_]{1,64}$/;
+
+/** Returns the code of an error if callers receive it. */
+export function toPublicCode(code: string | undefined): string | undefined {
+  return code !== undefined && PUBLIC_ERROR_CODE.test(code) ? code : undefined;
 }
 
 /** Fields in which providers put a message, apart from an object or a list with further ones. */

@@ -20,6 +20,7 @@ import {
   MESSAGE_RATE_LIMITED,
   MESSAGE_REJECTED,
   parseErrorReport,
+  toPublicCode,
   toUsageDetails,
 } from './error-rules.ts';
 import type { FieldFilter } from './field-filter.ts';
@@ -192,8 +193,11 @@ export const MESSAGE_TIMEOUT = 'The provider took too long to respond';
 /** Converts an error response in any format that `parseErrorReport` reads. */
 export function toUpstreamErrorFromResponse(status: number, headers: Headers, text: string): UpstreamError {
   const { message, param, code } = parseErrorReport(text);
-  const upstreamCode = code !== undefined && PUBLIC_ERROR_CODE.test(code) ? code : undefined;
-  return toUpstreamErrorFromStatus(status, headers, { upstreamMessage: message, param, upstreamCode });
+  return toUpstreamErrorFromStatus(status, headers, {
+    upstreamMessage: message,
+    param,
+    upstreamCode: toPublicCode(code),
+  });
 }
 
 /** Creates the failure of a request whose API key the provider rejected. @param status of the response */
@@ -220,12 +224,6 @@ export function toUpstreamErrorFromStatus(
   if (status === 503) return new UpstreamError('upstream_unavailable', MESSAGE_PROVIDER_UNAVAILABLE, statusDetails);
   return new UpstreamError('upstream_error', `The provider responded with status ${status}`, statusDetails);
 }
-
-/**
- * OpenAI's error codes that callers receive. Codes about an account concern the operator's account at the provider and
- * are left out.
- */
-const PUBLIC_ERROR_CODE = /^(?!.*(account|billing|key|quota))[a-z_]{1,64}$/;
 
 type ErrorDetails = Pick<FailureDetails, 'upstreamMessage' | 'param' | 'upstreamCode'>;
 

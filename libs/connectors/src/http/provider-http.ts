@@ -9,6 +9,7 @@ import {
 } from '#application';
 import { type ClassifyError, createErrorClassifier, type ErrorReport, parseErrorReport } from './error-rules.ts';
 import { type HttpEndpointOptions, JsonHttpClient, toUpstreamErrorFromResponse } from './json-http-client.ts';
+import { readModelListPages } from './model-list-pages.ts';
 import {
   isInvoiced,
   type ProviderHttpRequest,
@@ -21,6 +22,9 @@ import type { Headers } from './stream-relay.ts';
 
 /** Default limit of connections, for requests that are complete before they are sent. */
 const MAX_CONNECTIONS = 1_024;
+
+/** Limit of a page of a list of models. OpenRouter's list, the longest, is one page of about 2 MiB. */
+const MAX_MODEL_LIST_BYTES = 32 * 1024 * 1024;
 
 export interface Timeouts {
   readonly connectTimeoutMs: number;
@@ -136,6 +140,22 @@ export class ProviderHttp {
       const response = await this.request(path, { ...options, method: 'GET', signal });
       await response.bytes(0).catch(() => {}); // closes the connection
     };
+  }
+
+  /**
+   * Creates the call that reads the provider's list of models.
+   * @param path of the list's GET request; undefined if the provider has none
+   */
+  createModelListReader(
+    path: string | undefined,
+    options: Pick<ProviderHttpRequest, 'headers' | 'mapErrorResponse'>,
+  ): Provider['listModels'] {
+    if (path === undefined) return undefined;
+    return (signal) =>
+      readModelListPages(path, async (page) => {
+        const response = await this.request(page, { ...options, method: 'GET', signal });
+        return response.json(MAX_MODEL_LIST_BYTES);
+      });
   }
 
   close(): Promise<void> {

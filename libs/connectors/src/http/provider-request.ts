@@ -29,8 +29,8 @@ export interface ProviderHttpResponse {
   readonly headers: ResponseHeaders;
   /** Returns the complete body. @throws UpstreamError if the body ends early or is longer than `maxBytes` bytes */
   bytes(maxBytes?: number): Promise<Buffer>;
-  /** @throws UpstreamError if the body ends early, is too long or is not JSON */
-  json(): Promise<unknown>;
+  /** @throws UpstreamError if the body ends early, is longer than `maxBytes` bytes or is not JSON */
+  json(maxBytes?: number): Promise<unknown>;
   /** Yields the body while it arrives. @throws UpstreamError if the body ends early */
   chunks(): AsyncIterable<Uint8Array>;
   /** Returns the trailers; empty until the body has ended. */
@@ -85,8 +85,8 @@ export async function sendProviderRequest(
       });
     return all;
   };
-  const readJson = async () => {
-    const text = (await bytes()).toString();
+  const readJson = async (maxBytes?: number) => {
+    const text = (await bytes(maxBytes)).toString();
     try {
       return JSON.parse(text) as unknown;
     } catch (cause) {

@@ -166,6 +166,14 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
     await Promise.all(checks);
   }
 
+  /**
+   * Returns the pages of a provider's list of models, each in the provider's format.
+   * @throws UpstreamError, also if the provider has no such list
+   */
+  async listModels(upstream: string, signal: AbortSignal): Promise<readonly unknown[]> {
+    return this.getCapability(upstream, 'listModels')(signal);
+  }
+
   isSimulated(upstream: string): boolean {
     return this.simulated.has(upstream);
   }

@@ -26,6 +26,8 @@ export interface ProviderConfig {
   readonly bill?: BillFormat | undefined;
   /** Path of a free GET request that requires a valid key. */
   readonly keyCheck?: string | undefined;
+  /** The GET request that lists its models. */
+  readonly modelList?: { readonly path: string } | undefined;
   /** Where the provider expects its credential, if its protocol does not define that. */
   readonly credential?: CredentialLocation | undefined;
 }

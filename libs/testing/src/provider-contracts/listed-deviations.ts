@@ -43,6 +43,8 @@ const MAX_PRICE =
 const SAMPLING =
   'The SDK describes version 2026-10-21 of the API, which has no sampling; version 2023-06-01, which we request, has ' +
   'it for earlier models (https://docs.claude.com/en/api/versioning).';
+const BLOCK_BINDING =
+  'A beta, so only the beta types of the SDK have it: https://platform.claude.com/docs/en/build-with-claude/preserved-thinking.';
 const BASE64 = 'With encoding_format "base64" a vector is text, which the SDK decodes (resources/embeddings.js).';
 const GROQ_USAGE =
   'Groq sends usage in a last chunk if it is requested as from OpenAI: https://github.com/Portkey-AI/gateway/issues/1338.';
@@ -104,6 +106,7 @@ export const CHAT_DEVIATIONS: readonly ListedDeviation[] = [
     ]),
   ),
   ...list('anthropic messagesRequest', 'unknown field', SAMPLING, ['temperature', 'top_p', 'top_k']),
+  ...list('anthropic messagesRequest', 'unknown field', BLOCK_BINDING, ['thinking.block_binding']),
   ...list('anthropic messagesEvent', 'invalid value', 'Heartbeats: core/streaming.js of the SDK skips them.', ['type']),
 ];
 

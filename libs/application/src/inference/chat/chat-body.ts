@@ -104,13 +104,16 @@ export function requiresToolCall({ tools, tool_choice: choice }: ChatBody): bool
   return type !== 'allowed_tools' || allowed_tools?.mode === 'required';
 }
 
-/** Whether the model is to continue a message of the assistant. Instructions after it, and empty messages, do not count. */
+/**
+ * Whether the model is to continue the text of the assistant. Instructions after it, and empty messages, do not count, nor
+ * do turns with searches of the provider, which every model continues.
+ */
 export function endsWithAssistant({ messages }: ChatBody): boolean {
   const last = messages.findLast(({ role, content, tool_calls }) => {
     if (role === 'system' || role === 'developer') return false;
     return role !== 'assistant' || hasEntries(content) || hasEntries(tool_calls);
   });
-  return last?.role === 'assistant';
+  return last?.role === 'assistant' && last.content_blocks === undefined;
 }
 
 /** Whether a text or a list is not empty. */

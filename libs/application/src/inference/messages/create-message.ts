@@ -39,8 +39,7 @@ export class CreateMessageHandler implements ICommandHandler<CreateMessage> {
     const completion = await this.chats.complete(payer, chatParams, output && new MessageWriter(output, draft));
     if (!completion) return undefined;
     draft.setSource(completion);
-    for (const search of completion.searches) draft.recordSearch(search);
-    draft.accept(completion.body);
+    draft.acceptComplete(completion.body, completion.searches);
     return JSON.stringify(draft.build(toMessageUsage(completion.receipt)));
   }
 }

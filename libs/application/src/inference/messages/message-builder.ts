@@ -85,6 +85,15 @@ export class MessageBuilder {
     return this.output.accept(delta);
   }
 
+  /** Adds a complete completion with its searches, which came between the reasoning and the text. */
+  acceptComplete(completion: Readonly<Record<string, unknown>>, searches: readonly SearchStatus[]): void {
+    const [choice] = (completion.choices ?? []) as readonly ChatChoice[];
+    const { reasoning, reasoning_content, reasoning_details, ...message } = choice?.message ?? {};
+    this.output.accept({ reasoning, reasoning_content, reasoning_details });
+    for (const search of searches) this.output.recordSearch(search);
+    if (choice) this.accept({ choices: [{ ...choice, message }] });
+  }
+
   recordSearch(search: SearchStatus): readonly TypedEvent[] {
     return this.output.recordSearch(search);
   }

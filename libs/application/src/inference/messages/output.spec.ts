@@ -156,6 +156,25 @@ describe('the content blocks of a completion', () => {
     expect(output.searchCount).toBe(1);
   });
 
+  test('have the ids and the encrypted pages of the provider, and the result of a search that started before', () => {
+    const output = new MessageOutput('1', 'visible');
+    const results = [{ url: 'u', title: 'T', encrypted: 'x' }];
+    const events = [
+      ...output.recordSearch({ id: 's0', at: 0, query: '', state: 'completed', results, isResumed: true }),
+      ...output.recordSearch({ id: 's1', at: 1, query: 'q', state: 'searching' }),
+      ...output.end(),
+    ];
+    expect(output.blocks).toEqual([
+      {
+        type: 'web_search_tool_result',
+        tool_use_id: 's0',
+        content: [expect.objectContaining({ encrypted_content: 'x' })],
+      },
+      { type: 'server_tool_use', id: 's1', name: 'web_search', input: { query: 'q' } },
+    ]);
+    expect(rebuilt(events)).toEqual(output.blocks);
+  });
+
   test.each<[ThinkingVisibility, object[]]>([
     ['visible', [{ type: 'thinking', thinking: 'Hm', signature: 's' }]],
     ['signed', [{ type: 'thinking', thinking: '', signature: 's' }]],

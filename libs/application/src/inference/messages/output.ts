@@ -8,7 +8,7 @@
  */
 
 import { isJsonObject, type JsonObject } from '#kernel';
-import type { SearchStatus } from '../../providers/web-search.ts';
+import type { SearchPage, SearchStatus } from '../../providers/web-search.ts';
 
 import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import { extractReasoning, type ReasoningBlock } from './reasoning.ts';
@@ -96,14 +96,15 @@ export class MessageOutput {
     return this.flushEvents();
   }
 
-  /** Adds the state of a web search. A search that is reported only at its end also starts then. */
-  recordSearch({ at, query, state, results = [] }: SearchStatus): readonly TypedEvent[] {
+  /** Adds the state of a web search. A search that is reported only at its end also starts then, unless it is resumed. */
+  recordSearch({ id: givenId, at, query, state, results = [], isResumed }: SearchStatus): readonly TypedEvent[] {
     let id = this.searches.get(at);
     if (id === undefined) {
-      id = `srvtoolu_${this.id}_${at}`;
+      id = givenId ?? `srvtoolu_${this.id}_${at}`;
       this.searches.set(at, id);
       const block: CallBlock = { type: 'server_tool_use', id, name: SEARCH, input: {} };
-      this.applyDelta(this.append(block), { type: 'input_json_delta', partial_json: JSON.stringify({ query }) });
+      if (!isResumed)
+        this.applyDelta(this.append(block), { type: 'input_json_delta', partial_json: JSON.stringify({ query }) });
     }
     if (state !== 'searching') {
       if (state === 'completed') this.searchCount++;
@@ -252,8 +253,8 @@ export class MessageOutput {
 }
 
 /** Converts a search result. The client does not get the text of the page, which is only for the model. */
-function toSearchResultBlock({ url, title }: NonNullable<SearchStatus['results']>[number]): JsonObject {
-  return { type: 'web_search_result', url, title, encrypted_content: '', page_age: null };
+function toSearchResultBlock({ url, title, encrypted = '' }: SearchPage): JsonObject {
+  return { type: 'web_search_result', url, title, encrypted_content: encrypted, page_age: null };
 }
 
 function isComplete({ block, argumentsText }: Segment): boolean {

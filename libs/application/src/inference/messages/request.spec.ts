@@ -187,14 +187,19 @@ describe('converting a Messages request to a chat', () => {
     ]);
   });
 
-  test('omits blocks of tools that the provider ran', async () => {
+  test('omits blocks of tools that the provider ran, apart from those of a turn that the provider continues', async () => {
     const search = [
       { type: 'server_tool_use', id: 's', name: 'web_search', input: {} },
       { type: 'web_search_tool_result', tool_use_id: 's', content: [] },
     ];
-    expect(await messagesOf({ role: 'assistant', content: [...search, words('Yes')] })).toEqual([
-      { role: 'assistant', content: 'Yes' },
-    ]);
+    const turn = { role: 'assistant', content: [...search, words('Yes')] };
+    const next = { role: 'user', content: 'And?' };
+    expect(await messagesOf(turn, next)).toEqual([{ role: 'assistant', content: 'Yes' }, next]);
+    expect(await messagesOf(turn)).toEqual([{ role: 'assistant', content: 'Yes', content_blocks: turn.content }]);
+    const call = { type: 'tool_use', id: 'a', name: 'f', input: {} };
+    const calling = { ...turn, content: [search[0], call] };
+    const [sent] = await messagesOf(calling, { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a' }] });
+    expect(sent).toMatchObject({ tool_calls: [{ id: 'a' }], content_blocks: calling.content });
   });
 
   test.each([

@@ -2,14 +2,17 @@
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 import { WorkParts } from '../../event-loop.ts';
+import { parseSearchBlocks } from '../../providers/search-blocks.ts';
 import { stringifyJson } from '../../wire/serialize-json.ts';
-
 import type { ChatMessage } from '../responses/parts.ts';
 import { ReasoningDecoder } from '../responses/reasoning.ts';
 import { toChatParts } from './parts.ts';
 import { toReasoningDetails } from './reasoning.ts';
 
-/** Blocks of tools that the provider ran. Chats have no equivalent; the text after these blocks has their outcome. */
+/**
+ * Blocks of tools that the provider ran. Chats have no equivalent; the text after these blocks has their outcome. A turn
+ * that is not complete also has them in `content_blocks`, with which its provider continues it.
+ */
 const OMITTED_BLOCK_TYPES = /^server_tool_use$|^(?!tool_result$).*_tool_result$/;
 
 /** Converts the system prompt, if there is one. @throws InvalidRequestError (400) naming the content block */
@@ -24,19 +27,31 @@ export async function toChatMessages(turns: readonly unknown[]): Promise<readonl
   const messages: ChatMessage[] = [];
   const parts = new WorkParts();
   const decoder = new ReasoningDecoder();
+  const openTurn = findOpenTurn(turns);
   for (const [at, turn] of turns.entries()) {
     const param = `messages[${at}]`;
     if (!isJsonObject(turn)) throw invalidRequest(`${param} must be an object`, param);
     const { role, content } = turn;
     if (role === 'user') messages.push(...toUserMessages(content, `${param}.content`, callIds));
-    else if (role === 'assistant')
-      messages.push(await toAssistantMessage(content, `${param}.content`, { callIds, decoder }));
-    else if (role === 'system') messages.push({ role, content: parseText(content, `${param}.content`) });
+    else if (role === 'assistant') {
+      const message = await toAssistantMessage(content, `${param}.content`, { callIds, decoder });
+      const content_blocks = at === openTurn ? parseSearchBlocks(content) : undefined;
+      messages.push(content_blocks ? { ...message, content_blocks } : message);
+    } else if (role === 'system') messages.push({ role, content: parseText(content, `${param}.content`) });
     else throw invalidRequest(`${param}.role must be "user", "assistant" or "system"`, `${param}.role`);
     await parts.rest();
   }
   if (messages.length === 0) throw invalidRequest('messages must contain text or other content', 'messages');
   return messages;
+}
+
+/** Returns the position of the assistant's turn that ends the conversation, apart from the results of its calls. */
+function findOpenTurn(turns: readonly unknown[]): number {
+  return turns.findLastIndex((turn) => !isJsonObject(turn) || !isToolResultTurn(turn));
+}
+
+function isToolResultTurn({ role, content }: JsonObject): boolean {
+  return role === 'user' && Array.isArray(content) && content.every((block) => block?.type === 'tool_result');
 }
 
 /** Moves tool results before the other content of a turn, because they must directly follow the turn with the calls. */

@@ -18,9 +18,13 @@ const DEFAULT_MAX_TOKENS = 64_000;
 
 /** Chat completions through Anthropic's Messages API. */
 export class AnthropicChat {
-  /** @param defaultMaxTokens output limit of a request that specifies none */
+  /**
+   * @param bindingEndpoint for the models whose thinking is bound to its conversation
+   * @param defaultMaxTokens output limit of a request that specifies none
+   */
   constructor(
     private readonly endpoint: JsonHttpClient,
+    private readonly bindingEndpoint: JsonHttpClient,
     private readonly billFormat: BillFormat = {},
     private readonly defaultMaxTokens = DEFAULT_MAX_TOKENS,
   ) {}
@@ -40,20 +44,21 @@ export class AnthropicChat {
   }
 
   private async send(call: ChatCall, request: object): Promise<Completion | CompletionStream> {
-    const { stream, withoutReasoning, identity, search, signal } = call;
-    const { billFormat, endpoint } = this;
+    const { stream, withoutReasoning, identity, search, signal, modelRules } = call;
+    const { billFormat } = this;
+    const endpoint = modelRules?.preservedThinking ? this.bindingEndpoint : this.endpoint;
     const readers = { classifyError: endpoint.classifyError, billFormat };
     const paused = getPausedContent(call.pausedResponse);
     const options = { withoutReasoning, hasSearched: search !== undefined, billFormat };
     if (!stream)
-      return parseAnthropicCompletion(await this.endpoint.post(request, signal), identity, { ...options, paused });
+      return parseAnthropicCompletion(await endpoint.post(request, signal), identity, { ...options, paused });
     const parseCompletion = (text: string) => parseAnthropicCompletion(text, identity, options);
     if (search === undefined) {
       const translator = new AnthropicEventTranslator(identity, withoutReasoning, readers);
-      return this.endpoint.stream(request, signal, { translator, parseCompletion });
+      return endpoint.stream(request, signal, { translator, parseCompletion });
     }
     const translator = new AnthropicSearchTranslator(identity, withoutReasoning, readers, paused);
-    const response = await this.endpoint.stream(request, signal, { translator, parseCompletion });
+    const response = await endpoint.stream(request, signal, { translator, parseCompletion });
     return {
       countInvoicedSearches: () => translator.invoiced,
       getPausedResponse: () => translator.pausedResponse,

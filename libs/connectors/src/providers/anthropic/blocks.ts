@@ -19,7 +19,7 @@ export interface SearchResultBlock {
 
 type ReasoningBlock = Extract<AnthropicContentBlock, { readonly type: 'thinking' | 'redacted_thinking' }>;
 
-export function isReasoning(block: AnthropicContentBlock): block is ReasoningBlock {
+export function isReasoning(block: { readonly type?: unknown }): block is ReasoningBlock {
   return block.type === 'thinking' || block.type === 'redacted_thinking';
 }
 

@@ -1,5 +1,5 @@
 /** Translates OpenAI's messages to Anthropic's turns. */
-import { WorkParts } from '#application';
+import { parseSearchBlocks, WorkParts } from '#application';
 import { type JsonObject } from '#kernel';
 import { parseDataUrl } from '../chat/data-url.ts';
 import { parseToolArguments } from '../chat/tool-arguments.ts';
@@ -20,8 +20,12 @@ export interface ConversationTurn {
 /**
  * Separates the system and developer messages. Of the others, merges consecutive user and tool messages into one turn,
  * and consecutive assistant messages too. Anthropic requires that the results of parallel tool calls are in one turn.
+ * @param canSearch whether the request has Anthropic's search: then turns with its searches are sent back as they were
  */
-export async function toConversation(sent: readonly JsonObject[]): Promise<{
+export async function toConversation(
+  sent: readonly JsonObject[],
+  canSearch = false,
+): Promise<{
   readonly system: JsonObject[];
   readonly messages: ConversationTurn[];
 }> {
@@ -38,7 +42,7 @@ export async function toConversation(sent: readonly JsonObject[]): Promise<{
     const side = role === 'assistant' ? 'assistant' : 'user';
     const blocks =
       role === 'assistant'
-        ? await toAssistantBlocks(message, parts)
+        ? ((canSearch ? toSearchedBlocks(message) : undefined) ?? (await toAssistantBlocks(message, parts)))
         : role === 'tool'
           ? [await toToolResult(message, parts)]
           : await toBlocks(message.content, parts);
@@ -60,6 +64,13 @@ async function toAssistantBlocks(
     await parts.rest();
   }
   return blocks;
+}
+
+/** Returns the blocks of a turn with searches of Anthropic, in their order; undefined for another turn. */
+function toSearchedBlocks({ content_blocks }: JsonObject): JsonObject[] | undefined {
+  return parseSearchBlocks(content_blocks)?.map((block) =>
+    block.type === 'tool_use' ? { ...block, id: toToolId(block.id) } : block,
+  );
 }
 
 function toThinkingBlocks(details: unknown): JsonObject[] {

@@ -60,7 +60,12 @@ export const messagesFilter = allowFields({
   system: allowEach(block),
   tools: allowEach(tool),
   tool_choice: allowFields({ type: allowAny, name: allowAny, disable_parallel_tool_use: allowAny }),
-  thinking: allowFields({ type: allowAny, budget_tokens: allowAny, display: allowAny }),
+  thinking: allowFields({
+    type: allowAny,
+    budget_tokens: allowAny,
+    display: allowAny,
+    block_binding: allowFields({ prefix_mismatch_behavior: allowAny }),
+  }),
   output_config: allowFields({ format: allowAny, effort: allowAny }),
   temperature: allowAny,
   top_p: allowAny,

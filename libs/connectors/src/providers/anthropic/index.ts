@@ -4,20 +4,25 @@ import { toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
 import { createCredentialHeader, type ProviderClient, type ProviderConfig } from '../provider.ts';
 import { ANTHROPIC_HEADERS, AnthropicChat } from './anthropic-chat.ts';
 import { messagesFilter } from './field-filter.ts';
+import { BLOCK_BINDING_HEADERS } from './thinking.ts';
 
 /** A provider with Anthropic's Messages API. The base URL does not include `/v1`. */
 export function createAnthropicProvider(
   { http, credential }: ProviderClient,
-  { keyCheck, bill, always = {} }: Pick<ProviderConfig, 'keyCheck' | 'bill' | 'always'> = {},
+  { keyCheck, modelList, bill, always = {} }: Pick<ProviderConfig, 'keyCheck' | 'modelList' | 'bill' | 'always'> = {},
 ) {
   const headers = { ...ANTHROPIC_HEADERS, ...createCredentialHeader('x-api-key', credential) };
-  const chat = new AnthropicChat(
-    http.createJsonClient('/v1/messages', { headers, fieldFilter: withFixedFields(messagesFilter, always) }),
-    bill,
-  );
+  const createClient = (betaHeaders: Readonly<Record<string, string>>) =>
+    http.createJsonClient('/v1/messages', {
+      headers: { ...headers, ...betaHeaders },
+      fieldFilter: withFixedFields(messagesFilter, always),
+    });
+  const chat = new AnthropicChat(createClient({}), createClient(BLOCK_BINDING_HEADERS), bill);
+  const freeCall = { headers, mapErrorResponse: toUpstreamErrorFromResponse };
   return {
     chat: (call) => chat.complete(call),
-    checkKey: http.createKeyCheck(keyCheck, { headers, mapErrorResponse: toUpstreamErrorFromResponse }),
+    checkKey: http.createKeyCheck(keyCheck, freeCall),
+    listModels: http.createModelListReader(modelList?.path, freeCall),
     close: () => http.close(),
   } satisfies Provider;
 }

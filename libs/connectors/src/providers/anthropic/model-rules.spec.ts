@@ -9,6 +9,8 @@ const RULES = readRuleSets();
 const rulesOf = (name: string) => RULES[name] as ModelRules;
 const ALWAYS = rulesOf('claude-always-thinking');
 
+const DROP_BLOCK = { prefix_mismatch_behavior: 'drop_block' };
+
 const baseBody = { model: 'claude', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10_000 };
 const translated = (body: JsonObject, modelRules: ModelRules, search?: NativeSearch) =>
   toMessagesRequest({ ...baseBody, ...body }, { defaultMaxTokens: 4_096, modelRules, search });
@@ -40,7 +42,8 @@ describe('a request without reasoning', () => {
   test('leaves a model to its default if the request does not say how to reason', async () => {
     for (const name of ['anthropic-adaptive', 'claude-5', 'claude-sonnet-5.5', 'claude-always-thinking']) {
       const request = await translated({}, rulesOf(name));
-      expect([request.thinking, request.output_config]).toEqual([undefined, undefined]);
+      const bound = rulesOf(name).preservedThinking ? { type: 'adaptive', block_binding: DROP_BLOCK } : undefined;
+      expect([request.thinking, request.output_config]).toEqual([bound, undefined]);
       expect(getThinkingLimit(request, rulesOf(name))).toBe(name === 'anthropic-adaptive' ? 0 : undefined);
     }
   });
@@ -95,3 +98,49 @@ test.each(['anthropic-adaptive', 'claude-5', 'claude-sonnet-5.5', 'claude-always
     expect([request.temperature, request.top_p, request.top_k]).toEqual([undefined, undefined, undefined]);
   },
 );
+
+describe('thinking of earlier turns', () => {
+  const format = 'anthropic-claude-v1';
+  const details = [{ type: 'reasoning.text', text: 'Hm', signature: 'sig', format }];
+  const messages = [
+    { role: 'user', content: 'Hello' },
+    { role: 'assistant', content: 'Hi', reasoning_details: details },
+    { role: 'user', content: 'How are you?' },
+    { role: 'assistant', content: null, reasoning_details: details },
+    { role: 'user', content: 'Well?' },
+  ];
+  const thought = { type: 'thinking', thinking: 'Hm', signature: 'sig' };
+
+  test.each(['claude-always-thinking', 'claude-sonnet-5.5', 'claude-haiku-5.5'])(
+    'may be dropped if it does not fit, by a model with the rules %s',
+    async (name) => {
+      const request = await translated({ messages, reasoning: { effort: 'low' } }, rulesOf(name));
+      expect(request.thinking).toEqual({ type: 'adaptive', display: 'summarized', block_binding: DROP_BLOCK });
+      expect(request.messages).toMatchObject([
+        {},
+        { content: [thought, { text: 'Hi' }] },
+        {},
+        { content: [thought] },
+        {},
+      ]);
+    },
+  );
+
+  test.each(['claude-sonnet-5.5', 'claude-haiku-5.5'])(
+    'is not sent to a model with the rules %s that must not think, which cannot drop it',
+    async (name) => {
+      const request = await translated({ messages, reasoning: { effort: 'none' } }, rulesOf(name));
+      expect(request.messages).toEqual([
+        { role: 'user', content: [{ type: 'text', text: 'Hello' }] },
+        { role: 'assistant', content: [{ type: 'text', text: 'Hi' }] },
+        { role: 'user', content: [{ type: 'text', text: 'How are you?' }] },
+        { role: 'user', content: [{ type: 'text', text: 'Well?' }] },
+      ]);
+    },
+  );
+
+  test('is sent as it is to a model whose thinking is not bound', async () => {
+    const request = await translated({ messages, reasoning: { effort: 'low' } }, rulesOf('claude-5'));
+    expect(request.thinking).toEqual({ type: 'adaptive', display: 'summarized' });
+  });
+});

@@ -442,3 +442,39 @@ test.each<[string, JsonObject]>([
   await translated(body);
   expect(hasRun).toBe(true);
 });
+
+describe('a turn with searches of Anthropic that the client has sent back', () => {
+  const search = { maxUses: 3, isRequired: false, includeDomains: [], excludeDomains: [] };
+  const pending = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'Ur' } };
+  const content_blocks = [{ type: 'text', text: 'I search' }, pending, use('a')];
+  const turn = { role: 'assistant', content: 'I search', tool_calls: [call('a')], content_blocks };
+  const withSearch = (messages: readonly JsonObject[], more: JsonObject = {}) =>
+    toMessagesRequest(
+      { ...asked, tools: [weather], ...more, messages },
+      { defaultMaxTokens: 4_096, modelRules: {}, search },
+    );
+
+  test('has a search that has not ended, in its position before a call of a function', async () => {
+    const { messages } = await withSearch([hello, turn, { role: 'tool', tool_call_id: 'a', content: 'sunny' }]);
+    expect(messages).toEqual([
+      said,
+      { role: 'assistant', content: content_blocks },
+      { role: 'user', content: [result('a')] },
+    ]);
+  });
+
+  test('is continued, so that a required call is not required again', async () => {
+    const paused = { ...turn, tool_calls: undefined, content_blocks: content_blocks.slice(0, 2) };
+    const { messages, tool_choice } = await withSearch([hello, paused], { tool_choice: 'required' });
+    expect(messages).toEqual([said, { role: 'assistant', content: content_blocks.slice(0, 2) }]);
+    expect(tool_choice).toEqual({ type: 'auto' });
+  });
+
+  test('has only its text if the request does not search', async () => {
+    const messages = [hello, { ...turn, tool_calls: undefined }];
+    expect((await translated({ messages })).messages).toEqual([
+      said,
+      { role: 'assistant', content: [{ type: 'text', text: 'I search' }] },
+    ]);
+  });
+});

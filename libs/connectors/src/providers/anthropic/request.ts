@@ -2,11 +2,12 @@
 
 import { type ModelRules, type NativeSearch, stringifyJson, WorkParts } from '#application';
 import { type JsonObject } from '#kernel';
+import { isReasoning } from './blocks.ts';
 import { type ChatRequestBody, toCacheControl, unsupportedError } from './body.ts';
 import { type ConversationTurn, toConversation } from './conversation.ts';
 import { SEARCH_TOOL_TYPE, WEB_SEARCH } from './searches.ts';
 import { toStructuredSchema } from './structured-schema.ts';
-import { canThink, isAdaptive, toThinking } from './thinking.ts';
+import { bindThinking, canThink, isAdaptive, toThinking } from './thinking.ts';
 
 interface RequestOptions {
   /** Output limit of a request that specifies none. */
@@ -28,7 +29,7 @@ export async function toMessagesRequest(
 ): Promise<Record<string, unknown>> {
   if ((body.n ?? 1) !== 1) throw unsupportedError('n must be 1: this model returns one choice only');
   const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? defaultMaxTokens;
-  const { system, messages } = await toConversation(body.messages ?? []);
+  const { system, messages } = await toConversation(body.messages ?? [], search !== undefined);
   const parts = new WorkParts();
   const tools: JsonObject[] = [];
   for (const tool of body.tools ?? []) tools.push(await toAnthropicTool(tool, parts));
@@ -36,25 +37,27 @@ export async function toMessagesRequest(
   const requestedChoice = tools.length === 0 ? undefined : toToolChoice(body.tool_choice, body.parallel_tool_calls);
   const forcesTool = isForced(requestedChoice);
   const canForce = modelRules.forcedTools !== false;
-  const { thinking, effort } = toThinking(body, {
+  const { thinking: requested, effort } = toThinking(body, {
     modelRules,
     maxTokens,
     isToolForced: forcesTool && canForce,
     messages,
   });
+  const { thinking, acceptsBlocks } = bindThinking(requested, modelRules);
   // A required search does not disable thinking, with which no call can be forced: the system message requires it.
   const choosesSearch = search?.isRequired === true && canForce && !canThink(thinking, modelRules);
   if (search?.isRequired && !choosesSearch) system.push({ type: 'text', text: 'Search the web before you answer.' });
   if (forcesTool && !canForce) system.push({ type: 'text', text: describeForcedCall(requestedChoice) });
   const allowedChoice = forcesTool && !canForce ? toUnforced(requestedChoice) : requestedChoice;
   const firstChoice = choosesSearch ? { type: 'tool', name: WEB_SEARCH } : allowedChoice;
-  const choice = paused.length === 0 ? firstChoice : continueToolChoice(requestedChoice, search);
+  const continuesTurn = paused.length > 0 || hasSearched(messages.at(-1));
+  const choice = continuesTurn ? continueToolChoice(requestedChoice, search) : firstChoice;
   const { format, instruction } = await toOutputFormat(body.response_format, parts);
   if (instruction) system.push({ type: 'text', text: instruction });
   return {
     model: body.model,
     max_tokens: maxTokens,
-    messages: continueTurn(messages, paused),
+    messages: acceptsBlocks ? continueTurn(messages, paused) : withoutThinking(continueTurn(messages, paused)),
     ...(system.length === 0 ? {} : { system }),
     ...(tools.length === 0 ? {} : { tools }),
     ...(choice ? { tool_choice: choice } : {}),
@@ -149,6 +152,11 @@ function continueToolChoice(choice: ToolChoice | undefined, search: NativeSearch
   return isForced(choice) ? toUnforced(choice) : choice;
 }
 
+/** Whether a turn of the assistant has searches, and is therefore one that the request continues. */
+function hasSearched(turn: ConversationTurn | undefined): boolean {
+  return turn?.role === 'assistant' && turn.content.some(({ type }) => type === 'server_tool_use');
+}
+
 /** Appends the content of a turn that is continued. It follows the last message if that is the model's, too. */
 function continueTurn(messages: readonly ConversationTurn[], paused: readonly object[]): readonly ConversationTurn[] {
   if (paused.length === 0) return messages;
@@ -156,6 +164,13 @@ function continueTurn(messages: readonly ConversationTurn[], paused: readonly ob
   const last = messages.at(-1);
   if (last?.role !== 'assistant') return [...messages, { role: 'assistant', content }];
   return [...messages.slice(0, -1), { role: 'assistant', content: [...last.content, ...content] }];
+}
+
+/** Leaves out thinking, and turns that consist of it. */
+function withoutThinking(turns: readonly ConversationTurn[]): readonly ConversationTurn[] {
+  return turns
+    .map(({ role, content }) => ({ role, content: content.filter((block) => !isReasoning(block)) }))
+    .filter(({ content }) => content.length > 0);
 }
 
 /**

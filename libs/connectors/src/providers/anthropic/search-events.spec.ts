@@ -37,8 +37,14 @@ const content = [
 ] as const;
 const usage = { input_tokens: 9, output_tokens: 5, server_tool_use: { web_search_requests: 1 } };
 const notes: readonly SearchStatus[] = [
-  { at: 0, query: '"Ur"', state: 'completed', results: [{ url: 'https://a.example', title: 'A' }] },
-  { at: 1, query: 'more', state: 'failed' },
+  {
+    id: 's1',
+    at: 0,
+    query: '"Ur"',
+    state: 'completed',
+    results: [{ url: 'https://a.example', title: 'A', encrypted: 'x' }],
+  },
+  { id: 's2', at: 1, query: 'more', state: 'failed' },
 ];
 
 function streamed(reported: object | undefined): string {
@@ -129,5 +135,31 @@ describe('a completion with Anthropic’s web search', () => {
   test('counts no search if it reports zero', () => {
     const none = { ...usage, server_tool_use: { web_search_requests: 0 } };
     expect(translate(streamed(none), 100).events.invoiced).toBe(0);
+  });
+});
+
+describe('a response that continues a turn which the client has sent back', () => {
+  const result = { type: 'web_search_tool_result', tool_use_id: 's0', content: [page] };
+  const open = { type: 'server_tool_use', id: 's9', name: 'web_search', input: { query: 'more' } };
+  const resumed = { id: 's0', at: 0, query: '', state: 'completed', isResumed: true };
+
+  test('has the result of a search of the earlier response, and a search that has not ended', () => {
+    const message = JSON.stringify({ content: [result, open], stop_reason: 'pause_turn', usage });
+    const { searches } = parseAnthropicCompletion(message, identity, { hasSearched: true });
+    expect(searches).toMatchObject({
+      statuses: [resumed, { id: 's9', at: 1, query: 'more', state: 'searching' }],
+      invoiced: 1,
+    });
+  });
+
+  test('has it in a stream', () => {
+    const found: SearchStatus[] = [];
+    const events = new AnthropicSearchTranslator(identity);
+    const start = { type: 'content_block_start', index: 0, content_block: result };
+    events.accept(
+      Buffer.from(`data: ${JSON.stringify(start)}\n\n`),
+      (_, search) => void (search && found.push(search)),
+    );
+    expect(found).toMatchObject([resumed]);
   });
 });

@@ -1,5 +1,5 @@
 /** Web searches that Anthropic runs while it generates a completion. */
-import type { SearchStatus } from '#application';
+import type { SearchPage, SearchStatus } from '#application';
 import { parseTokenCount } from '../../http/parse-reported.ts';
 import type { AnthropicContentBlock, SearchResultBlock } from './blocks.ts';
 
@@ -33,6 +33,7 @@ export class SearchTracker {
   begin(id: string, input: unknown): SearchStatus {
     const { query } = (input ?? {}) as { query?: unknown };
     const status: SearchStatus = {
+      id,
       at: this.started.size,
       query: typeof query === 'string' ? query : '',
       state: 'searching',
@@ -42,10 +43,14 @@ export class SearchTracker {
   }
 
   end({ tool_use_id, content }: SearchResultBlock): SearchStatus {
-    const status = this.started.get(tool_use_id) ?? this.begin(tool_use_id, undefined);
+    const status = this.started.get(tool_use_id) ?? {
+      ...this.begin(tool_use_id, undefined),
+      isResumed: true,
+    };
     const ended: SearchStatus = Array.isArray(content)
       ? { ...status, state: 'completed', results: content.flatMap(parsePage) }
       : { ...status, state: 'failed' };
+    this.started.set(tool_use_id, ended);
     this.ended.push(ended);
     return ended;
   }
@@ -58,8 +63,9 @@ export class SearchTracker {
     this.reported = parseTokenCount(serverToolUse?.web_search_requests) ?? this.reported;
   }
 
+  /** Searches that have ended, and then those that have not. */
   get statuses(): readonly SearchStatus[] {
-    return this.ended;
+    return [...this.ended, ...[...this.started.values()].filter(({ state }) => state === 'searching')];
   }
 
   /** The reported number, or else the number of successful searches of this call: failed ones are not invoiced. */
@@ -69,7 +75,18 @@ export class SearchTracker {
   }
 }
 
-function parsePage(result: unknown): { readonly url: string; readonly title: string }[] {
-  const { url, title } = (result ?? {}) as { url?: unknown; title?: unknown };
-  return typeof url === 'string' ? [{ url, title: typeof title === 'string' ? title : url }] : [];
+function parsePage(result: unknown): SearchPage[] {
+  const {
+    url,
+    title,
+    encrypted_content: encrypted,
+  } = (result ?? {}) as {
+    url?: unknown;
+    title?: unknown;
+    encrypted_content?: unknown;
+  };
+  if (typeof url !== 'string') return [];
+  return [
+    { url, title: typeof title === 'string' ? title : url, ...(typeof encrypted === 'string' ? { encrypted } : {}) },
+  ];
 }

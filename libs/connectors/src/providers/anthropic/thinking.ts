@@ -44,6 +44,26 @@ export function toThinking(body: ChatRequestBody, context: ThinkingContext): Thi
   return { thinking: { type: 'enabled', budget_tokens: budget, ...(hidden ? { display: 'omitted' } : {}) } };
 }
 
+/** The beta that has `thinking.block_binding`. */
+export const BLOCK_BINDING_HEADERS = { 'anthropic-beta': 'thinking-binding-controls-2026-08-01' };
+
+/**
+ * For a model whose blocks of thinking are bound to their conversation, which a caller may change, lets Anthropic
+ * drop blocks that no longer fit. The field does not exist for a model that must not think, so it gets no blocks.
+ * Anthropic drops blocks of other models by itself: https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
+ * @param thinking the field of the request
+ */
+export function bindThinking(
+  thinking: JsonObject | undefined,
+  { preservedThinking, ...modelRules }: ModelRules,
+): { readonly thinking?: JsonObject | undefined; readonly acceptsBlocks: boolean } {
+  if (!preservedThinking) return { thinking, acceptsBlocks: true };
+  const { type } = thinking ?? { type: thinksByDefault(modelRules) ? 'adaptive' : undefined };
+  if (type !== 'adaptive') return { thinking, acceptsBlocks: false };
+  const block_binding = { prefix_mismatch_behavior: 'drop_block' };
+  return { thinking: { ...thinking, type, block_binding }, acceptsBlocks: true };
+}
+
 /** Whether the model may think in response to a request with this field `thinking`. */
 export function canThink(thinking: unknown, modelRules: ModelRules): boolean {
   if (thinking === undefined) return thinksByDefault(modelRules);

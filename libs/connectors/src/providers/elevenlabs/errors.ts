@@ -1,5 +1,6 @@
 /** Error responses of ElevenLabs: https://elevenlabs.io/docs/eleven-api/resources/errors */
 import { UpstreamError } from '#application';
+import { parseErrorReport } from '../../http/error-rules.ts';
 import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
@@ -11,7 +12,7 @@ export function getRequestId(headers: ResponseHeaders): string | undefined {
 }
 
 export function toElevenLabsError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
-  return toUpstreamErrorFromStatus(status, headers, { upstreamMessage: parseErrorMessage(body) }).withDetails({
+  return toUpstreamErrorFromStatus(status, headers, { upstreamMessage: parseErrorReport(body).message }).withDetails({
     vendorId: getRequestId(headers),
   });
 }
@@ -24,17 +25,4 @@ export function toKeyCheckError(status: number, headers: ResponseHeaders, body: 
   return body.includes(MISSING_PERMISSIONS)
     ? new UpstreamError('upstream_error', 'The key is not allowed to make the call that checks it', { status })
     : toElevenLabsError(status, headers, body);
-}
-
-/** `detail` is a string, an object with a message, or a list of errors by field. */
-function parseErrorMessage(body: string): string | undefined {
-  try {
-    const { detail } = JSON.parse(body) as { readonly detail?: unknown };
-    const [first] = [detail].flat() as readonly unknown[];
-    if (typeof first === 'string') return first;
-    const { message, msg } = (first ?? {}) as { readonly message?: unknown; readonly msg?: unknown };
-    return [message, msg].find((value): value is string => typeof value === 'string' && value !== '');
-  } catch {
-    return undefined;
-  }
 }

@@ -1,16 +1,9 @@
 /** Error responses of fal: https://docs.fal.ai/model-apis/errors */
 import { UpstreamError } from '#application';
-import { MESSAGE_CONTENT_POLICY, MESSAGE_REJECTED } from '../../http/error-rules.ts';
+import { MESSAGE_CONTENT_POLICY, MESSAGE_REJECTED, parseErrorReport } from '../../http/error-rules.ts';
 import { createKeyError } from '../../http/json-http-client.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 import { parseRetryAfter } from '../../http/retry-after.ts';
-
-/** The error of one field: `{ loc: ["body", "prompt"], msg, type }`. */
-interface FalErrorDetail {
-  readonly loc?: unknown;
-  readonly msg?: unknown;
-  readonly type?: unknown;
-}
 
 /** Error types that concern the content and not the format of the request. */
 const AGAINST_POLICY: ReadonlySet<unknown> = new Set(['content_policy_violation', 'no_media_generated']);
@@ -31,22 +24,13 @@ export function toFalError(status: number, headers: ResponseHeaders, body: strin
 }
 
 function toInputError(body: string, details: { readonly status: number }): UpstreamError {
-  const { loc, msg, type } = parseErrorDetail(body);
-  const upstreamDetails = { ...details, ...(typeof msg === 'string' ? { upstreamMessage: msg } : {}) };
+  const { message: upstreamMessage, type, param } = parseErrorReport(body);
+  const upstreamDetails = { ...details, upstreamMessage };
   if (AGAINST_POLICY.has(type))
     return new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, upstreamDetails);
-  const field = Array.isArray(loc) ? loc.at(-1) : undefined;
-  const param = KNOWN_FIELDS.has(field) ? { param: field as string } : {};
-  return new UpstreamError('invalid_request', MESSAGE_REJECTED, { ...upstreamDetails, ...param });
-}
-
-function parseErrorDetail(body: string): FalErrorDetail {
-  try {
-    const { detail } = JSON.parse(body) as { readonly detail?: unknown };
-    if (typeof detail === 'string') return { msg: detail };
-    const first: unknown = Array.isArray(detail) ? detail[0] : undefined;
-    return typeof first === 'object' && first !== null ? first : {};
-  } catch {
-    return {};
-  }
+  const field = param?.slice(param.lastIndexOf('.') + 1);
+  return new UpstreamError('invalid_request', MESSAGE_REJECTED, {
+    ...upstreamDetails,
+    param: KNOWN_FIELDS.has(field) ? field : undefined,
+  });
 }

@@ -8,16 +8,18 @@ import { VeoVideos } from './veo-videos.ts';
 /** Google's Gemini API. The base URL is the part before `/v1beta`. */
 export function createGoogleProvider(
   { http, credential }: ProviderClient,
-  { keyCheck, bill, always }: Pick<ProviderConfig, 'keyCheck' | 'bill' | 'always'> = {},
+  { keyCheck, modelList, bill, always }: Pick<ProviderConfig, 'keyCheck' | 'modelList' | 'bill' | 'always'> = {},
 ) {
   const headers = createCredentialHeader('x-goog-api-key', credential);
+  const freeCall = { headers, mapErrorResponse: toGoogleError };
   const chat = new GeminiChat(http, headers, { bill, always });
   const images = new GeminiImages(http, headers);
   return {
     chat: (call) => chat.complete(call),
     images: (call) => images.generate(call),
     videos: new VeoVideos(http, headers),
-    checkKey: http.createKeyCheck(keyCheck, { headers, mapErrorResponse: toGoogleError }),
+    checkKey: http.createKeyCheck(keyCheck, freeCall),
+    listModels: http.createModelListReader(modelList?.path, freeCall),
     close: () => http.close(),
   } satisfies Provider;
 }

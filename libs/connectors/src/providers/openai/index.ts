@@ -11,7 +11,13 @@ import { OpenAiImages } from './openai-images.ts';
 /** A provider with OpenAI's protocol. The base URL includes `/v1`. */
 export function createOpenAiProvider(
   { http, credential }: ProviderClient,
-  { dialect = {}, keyCheck, bill = {}, always = {} }: Pick<ProviderConfig, 'dialect' | 'keyCheck' | 'bill' | 'always'>,
+  {
+    dialect = {},
+    keyCheck,
+    modelList,
+    bill = {},
+    always = {},
+  }: Pick<ProviderConfig, 'dialect' | 'keyCheck' | 'modelList' | 'bill' | 'always'>,
 ) {
   const headers = createCredentialHeader('authorization', credential, 'Bearer ');
   const completionsClient = http.createJsonClient('/chat/completions', {
@@ -28,6 +34,7 @@ export function createOpenAiProvider(
     bill,
   );
   const images = new OpenAiImages(http, headers);
+  const freeCall = { headers, mapErrorResponse: toUpstreamErrorFromResponse };
   return {
     chat: (call) => chat.chat(call),
     responses: (call) => chat.responses(call),
@@ -35,7 +42,8 @@ export function createOpenAiProvider(
     images: (call) => images.generate(call),
     speech: (call) => synthesizeSpeech(http, headers, call),
     transcription: (call) => transcribe(http, headers, call),
-    checkKey: http.createKeyCheck(keyCheck, { headers, mapErrorResponse: toUpstreamErrorFromResponse }),
+    checkKey: http.createKeyCheck(keyCheck, freeCall),
+    listModels: http.createModelListReader(modelList?.path, freeCall),
     close: () => http.close(),
   } satisfies Provider;
 }
