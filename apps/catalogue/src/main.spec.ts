@@ -141,10 +141,25 @@ describe('the import of a list of models', () => {
     expect([code, JSON.parse(out)]).toMatchObject([0, [{ id: 'vendor/model' }]]);
   });
 
+  test('prints no text of the list that a terminal would execute', async () => {
+    const pricing = { prompt: '0.000003', completion: '0.000015' };
+    const name = 'Red \u009b31m\u202e';
+    const rows = [
+      { id: 'vendor/model', name, pricing },
+      { id: '\u001b[2J\nvendor/other: sold', pricing },
+    ];
+    const { code, out, err } = await importList('openrouter', JSON.stringify({ data: rows }), '--entries');
+    expect([code, JSON.parse(out)]).toMatchObject([0, [{ name }]]);
+    expect(out + err).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u);
+    expect(err).toBe('1 models\nskipped: a row: it has no id of printable ASCII characters\n');
+  });
+
   test.each([
     ['openai', 'no list', /^\/list\.txt is not JSON: /],
     ['openai', '{}', /^it must be the list of models of openai, with 1 to 10000 rows in "data"\n$/],
     ['nobody', '{}', /^the list of nobody cannot be read; use openai, /],
+    ['constructor', '{}', /^the list of constructor cannot be read; use openai, /],
+    ['openai', '\u001b[2J', /^\/list\.txt is not JSON: [ -~]*\n$/],
   ])('rejects what is not a list: %s %j', async (from, content, message) => {
     expect(await importList(from, content)).toEqual({ code: 1, out: '', err: expect.stringMatching(message) });
   });

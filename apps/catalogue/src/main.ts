@@ -43,7 +43,7 @@ async function main(): Promise<void> {
   else if (command === 'import' && entries && from === 'openrouter' && file) printEntries(readList(file), margin);
   else if (command === 'import' && !entries && from && file) {
     const differences = compareModelList(readCatalogue(directory), from, parseModelList(from, readList(file)), day);
-    process.stdout.write(differences.map(({ sentence }) => `${sentence}\n`).join(''));
+    print(process.stdout, differences.map(({ sentence }) => `${sentence}\n`).join(''));
   } else throw new StartError(USAGE);
 }
 
@@ -71,15 +71,15 @@ async function checkLive(directory: string | undefined, day: string): Promise<vo
 
 /** @throws StartError with the problems, if there are any */
 function printReport(results: readonly string[], warnings: readonly string[], problems: readonly string[]): void {
-  process.stdout.write(results.map((result) => `${result}\n`).join(''));
-  process.stderr.write(warnings.map((warning) => `warning: ${warning}\n`).join(''));
+  print(process.stdout, results.map((result) => `${result}\n`).join(''));
+  print(process.stderr, warnings.map((warning) => `warning: ${warning}\n`).join(''));
   if (problems.length > 0) throw new StartError(problems.join('\n'));
 }
 
 function printEntries(list: unknown, margin: string): void {
   const { models, skipped } = importOpenRouterModels(list, margin);
-  process.stdout.write(`${JSON.stringify(parseModels(models), null, 2)}\n`);
-  process.stderr.write(`${models.length} models\n${skipped.map((entry) => `skipped: ${entry}\n`).join('')}`);
+  print(process.stdout, `${JSON.stringify(parseModels(models), null, 2)}\n`);
+  print(process.stderr, `${models.length} models\n${skipped.map((entry) => `skipped: ${entry}\n`).join('')}`);
 }
 
 function readList(file: string): unknown {
@@ -92,9 +92,18 @@ function readList(file: string): unknown {
   }
 }
 
+/**
+ * Prints lines of text. The files are of third parties, so control and format characters, which a terminal would execute,
+ * are escaped as in JSON. Entries of the catalogue stay valid JSON with the same content.
+ */
+function print(stream: NodeJS.WriteStream, text: string): void {
+  const toEscape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  stream.write(text.replace(/(?!\n)[\p{Cc}\p{Cf}]/gu, (character) => character.split('').map(toEscape).join('')));
+}
+
 try {
   await main();
 } catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+  print(process.stderr, `${error instanceof Error ? error.message : error}\n`);
   process.exitCode = 1;
 }

@@ -30,7 +30,10 @@ export const NO_SERVICE_MONITOR: ServiceMonitor = { recordSuccess() {}, recordFa
 const MAX_LISTED_MODELS = 20;
 const MIN_REST_MS = 1_000;
 const MAX_REST_MS = 300_000;
-/** How long other requests wait for the response to the first one after a rest. */
+/**
+ * How long other requests wait for the response to the first one after a rest. A rejection arrives sooner. So a caller
+ * whose request takes longer, or who disconnects, does not prolong the rest for others.
+ */
 const PROBE_MS = 5_000;
 /** How often a problem that concerns single requests is reported while it continues. */
 const REPEAT_MS = 24 * 60 * 60 * 1_000;
@@ -197,7 +200,9 @@ export class Rest {
 
   /** Lets another request be sent, because the last one after a rest has failed for a reason that shows nothing. */
   repeatAttempt(): void {
-    if (this.isProbing) this.until = this.now();
+    if (!this.isProbing) return;
+    this.isProbing = false;
+    this.until = this.now();
   }
 
   end(): void {
@@ -208,8 +213,8 @@ export class Rest {
   }
 
   /**
-   * Call before a request. After a rest only one request may be sent until its result is known, or has not been known for
-   * `PROBE_MS`.
+   * Call before a request. After a rest only one request may be sent until its result is known. If it is not known after
+   * `PROBE_MS`, all may be sent.
    * @throws UpstreamError during a rest
    */
   requestAttempt(): void {
@@ -221,6 +226,7 @@ export class Rest {
       const failure = createOperatorError(MESSAGE_PROVIDER_UNAVAILABLE, problem, { retryAfterSeconds });
       throw failure.withDetails({ isUnsent: true });
     }
+    if (this.isProbing) return;
     this.isProbing = true;
     this.until = this.now() + PROBE_MS;
   }

@@ -44,8 +44,8 @@ export interface ErrorRuleFile {
   readonly type?: string;
   readonly code?: string;
   /**
-   * The complete message; `*` stands for any text. A rule should not begin with `*` if the provider's messages may quote
-   * the request: a customer could then write the message.
+   * The complete message; `*` stands for any text, but at the beginning only for one word, such as the name of a model:
+   * providers quote requests in their messages, and a customer must not be able to write a message that matches.
    */
   readonly message?: string;
   /** Path of a field of the error that must be present, such as `metadata.flagged_input`. */

@@ -101,10 +101,22 @@ test.each([
   ],
   ['images only', { architecture: { output_modalities: ['image'] } }, 'does not output text'],
   ['no id', { id: '' }, 'no id'],
+  ['an id with a line break', { id: 'a\nb: sold' }, 'a row: it has no id of printable ASCII characters'],
+  ['no architecture', { architecture: null }, 'it cannot be read'],
+  ['outputs that are no list', { architecture: { output_modalities: 5 } }, 'it cannot be read'],
+  ['a description that is no text', { description: 5 }, 'it cannot be read'],
+  ['a day that does not exist', { created: 1e30 }, 'it cannot be read'],
+  ['a price that is no decimal', { pricing: { prompt: '0x10', completion: '1' } }, 'it cannot be read'],
 ])('skips and reports a row with %s', (_, more, why) => {
   const { models, skipped } = imported(row(more), row({ id: 'vendor/other' }));
   expect(models.map(({ id }) => id)).toEqual(['vendor/other']);
   expect(skipped).toEqual([expect.stringContaining(why)]);
+});
+
+test('skips what is no row', () => {
+  const { models, skipped } = importOpenRouterModels({ data: [null, 5, row()] }, '1');
+  expect(models).toHaveLength(1);
+  expect(skipped).toEqual(Array(2).fill('a row: it has no id of printable ASCII characters'));
 });
 
 test('uses defaults for a missing context, maximum output, input and name', () => {

@@ -57,18 +57,30 @@ export function importOpenRouterModels(list: unknown, margin: string): OpenRoute
   if (!Array.isArray(rows)) throw new Error('it must be a list of models as returned by OpenRouter, with "data"');
   const models: ModelFile[] = [];
   const skipped: string[] = [];
-  for (const row of rows as readonly OpenRouterModel[]) {
-    const model = toModelFile(row, margin);
-    if (typeof model === 'string') skipped.push(`${row?.id ?? 'a row'}: ${model}`);
+  for (const row of rows as readonly (OpenRouterModel | null)[]) {
+    const model = hasPrintableId(row) ? convertRow(row, margin) : 'it has no id of printable ASCII characters';
+    if (typeof model === 'string') skipped.push(`${hasPrintableId(row) ? row.id : 'a row'}: ${model}`);
     else models.push(model);
   }
   return { models, skipped };
 }
 
+function hasPrintableId(row: OpenRouterModel | null): row is OpenRouterModel {
+  return typeof row?.id === 'string' && /^[\x21-\x7e]{1,200}$/.test(row.id);
+}
+
+/** A row whose fields have other types than documented is skipped like one that cannot be sold. */
+function convertRow(row: OpenRouterModel, margin: string): ModelFile | string {
+  try {
+    return toModelFile(row, margin);
+  } catch (error) {
+    return `it cannot be read (${(error as Error).message})`;
+  }
+}
+
 function toModelFile(row: OpenRouterModel, margin: string): ModelFile | string {
   const { id, name = id, description = '', created = 0, pricing = {}, architecture = {}, top_provider = {} } = row;
   const { input_modalities = ['text'], output_modalities = ['text'] } = architecture;
-  if (typeof id !== 'string' || id === '') return 'it has no id';
   if (id.startsWith(PRIVATE_PREFIX)) return 'its id has the prefix of private models';
   if (!output_modalities.includes('text')) return 'it does not output text';
   const prices = parsePrices(pricing);

@@ -1,6 +1,6 @@
 /** What the documented error responses and error events of providers mean to a customer and to the operator. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { type ChatCall, type Hold, OperatorProblems, type UpstreamError } from '#application';
+import { type ChatCall, type Hold, OperatorProblems, UpstreamError } from '#application';
 import { readProviders } from '#catalogue';
 import { type ConnectedProviders, createProviders } from '#connectors';
 import { respondWithJson, StubServer } from '../../testing/src/servers/stub-server.ts';
@@ -90,6 +90,17 @@ describe("a problem of the operator's account", () => {
     ['openai', 401, openAi('account_deactivated'), 'blocked', 'service'],
     ['openai', 403, openAi('unsupported_country_region_territory'), 'blocked', 'service'],
     ['openai', 403, openAi(null, 'Your organization must be verified'), 'permission', 'endpoint'],
+    [
+      'openai',
+      429,
+      openAi(
+        'rate_limit_exceeded',
+        'Request too large for m in organization org-1 on tokens per min (TPM): Limit 30000, Requested 30601.',
+        'tokens',
+      ),
+      'request_too_large',
+      'request',
+    ],
     ['openai', 404, openAi('model_not_found', 'The model `m` does not exist'), 'model_removed', 'endpoint'],
     [
       'anthropic',
@@ -115,6 +126,8 @@ describe("a problem of the operator's account", () => {
     ['openrouter', 401, router(401, 'User not found.'), 'credential', 'service'],
     ['openrouter', 402, router(402, 'Insufficient credits'), 'balance', 'service'],
     ['openrouter', 402, router(402, 'This request requires more credits, or fewer max_tokens.'), 'balance', 'request'],
+    ['openrouter', 402, router(402, 'Prompt tokens limit exceeded: 64128 > 6964. To'), 'balance', 'request'],
+    ['openrouter', 402, router(402, 'More credits are required to run this request. 9'), 'balance', 'request'],
     ['openrouter', 403, router(403, 'Key limit exceeded (total limit).'), 'limit', 'service'],
     ['openrouter', 400, router(400, 'a/m is not a valid model ID'), 'model_removed', 'endpoint'],
     ['groq', 401, openAi('invalid_api_key', 'Invalid API Key'), 'credential', 'service'],
@@ -216,6 +229,19 @@ describe("a problem of the operator's account", () => {
     },
   );
 
+  test('is a request that is larger than the rate limit also if a response of OpenAI fails with it', async () => {
+    const error = { code: 'rate_limit_exceeded', message: 'Request too large for m on tokens per min (TPM): Limit 9' };
+    server.handler = respondWithJson({ id: 'resp_1', status: 'failed', output: [], error }, 200);
+    expect(await fail('openai', false, 'responses')).toMatchObject({
+      operatorProblem: { reason: 'request_too_large', scope: 'request' },
+    });
+  });
+
+  test('is not accepted at openrouter if the end of its message could be that of the request', async () => {
+    server.handler = respondWithJson(router(400, 'Invalid value: a/m is not a valid model ID'), 400);
+    expect(await fail('openrouter', false)).toMatchObject({ code: 'invalid_request', operatorProblem: undefined });
+  });
+
   test('as the first event of a stream has the same meaning as with a status', async () => {
     server.handler = (response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -273,6 +299,31 @@ describe('a provider with a problem that concerns all requests', () => {
     server.handler = quota;
     expect(await isSent()).toBe(true);
     expect(reports).toHaveLength(2);
+  });
+
+  test('gets all requests again if the first one after a rest has no result within 5 s', async () => {
+    server.handler = quota;
+    await isSent();
+    nowMs += 1_000;
+    const disconnect = new AbortController();
+    const received = Promise.withResolvers<void>();
+    server.handler = () => received.resolve();
+    const probe = providers.get(hold, 'openai', 'chat')({ ...createCall(false), signal: disconnect.signal });
+    await received.promise;
+    disconnect.abort(new UpstreamError('client_disconnected', 'Gone'));
+    await expect(probe).rejects.toMatchObject({ code: 'client_disconnected' });
+    server.handler = respondWithJson({ choices: [{ message: { content: 'Hi' } }] }, 200);
+    nowMs += 4_999;
+    expect(await isSent()).toBe(false);
+    nowMs += 1;
+    server.handler = quota;
+    const sentBefore = server.requests.length;
+    await Promise.all([fail('openai', false), fail('openai', false), fail('openai', true)]);
+    expect(server.requests).toHaveLength(sentBefore + 3);
+    nowMs += 1_999; // the second rest
+    expect(await isSent()).toBe(false);
+    nowMs += 1;
+    expect(await isSent()).toBe(true);
   });
 
   test('rests at least as long as it requested, and failures of requests from before do not add to it', async () => {

@@ -118,9 +118,11 @@ function hasField(value: unknown, [name, ...rest]: readonly string[]): boolean {
   return isJsonObject(value) && hasField(value[name], rest);
 }
 
+/** At the beginning, `*` stands for one word: texts of the request that a provider quotes there do not match. */
 function toPattern(message: string): RegExp {
   const parts = message.split('*').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
-  return new RegExp(`^${parts.join('.*')}$`, 's');
+  const pattern = parts.join('.*').replace(/^\.\*/, '\\S*');
+  return new RegExp(`^${pattern}$`, 's');
 }
 
 function toFailure(

@@ -60,6 +60,18 @@ describe('a schema for Anthropic', () => {
       { anyOf: [closed({ a: text }), { type: 'null' }] },
     ],
     [
+      'gives each keyword of a list of types to one type only, and otherwise to all of them',
+      { type: ['object', 'string', 'integer'], properties: { a: text }, format: 'date', minLength: 2, maximum: 9 },
+      {
+        anyOf: [
+          closed({ a: text }),
+          { type: 'string', format: 'date', description: '{"minLength":2}' },
+          { type: 'integer' },
+        ],
+        description: '{"maximum":9}',
+      },
+    ],
+    [
       'closes referenced definitions',
       object(
         { a: { $ref: '#/$defs/place' } },
@@ -80,6 +92,23 @@ describe('a schema for Anthropic', () => {
   ])('%s', async (_, schema, expected) => {
     expect(await toStructuredSchema(schema)).toEqual(expected);
   });
+
+  test('retains properties and definitions with the names of built-in ones', async () => {
+    const schema = JSON.parse(
+      '{"type":"object","properties":{"__proto__":{"type":"string"},"constructor":{"type":"string"}},"required":["__proto__"],"$defs":{"__proto__":{"type":"string"}}}',
+    );
+    expect(JSON.parse(JSON.stringify(await toStructuredSchema(schema)))).toEqual({
+      ...schema,
+      additionalProperties: false,
+    });
+  });
+
+  test('does not grow with each level if a type is repeated', async () => {
+    let schema: object = text;
+    for (let depth = 0; depth < 12; depth++) schema = { type: ['object', 'object'], properties: { a: schema } };
+    const converted = await toStructuredSchema(schema);
+    expect(JSON.stringify(converted).length).toBeLessThan(3 * JSON.stringify(schema).length);
+  });
 });
 
 /** Schemas that Anthropic cannot enforce. */
@@ -95,6 +124,7 @@ const UNENFORCEABLE: readonly (readonly [string, JsonObject])[] = [
   ['a map', object({ a: { type: 'object', additionalProperties: { type: 'integer' } } })],
   ['an object of any kind', object({ a: { type: 'object' } })],
   ['a value of any kind', object({ a: {} })],
+  ['a type that does not exist', object({ a: { type: ['object', 'map'], properties: { b: text } } })],
   ['several schemas at once', { allOf: [object({ a: text }), object({ b: text })] }],
   ['a reference to nothing', object({ a: { $ref: '#/$defs/lost' } })],
   ['a reference to another document', object({ a: { $ref: 'https://example.com/schema' } })],

@@ -21,10 +21,14 @@ const DEFINITIONS = ['$defs', 'definitions'] as const;
 /** Keywords that restrict nothing. */
 const OMITTED: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', ...DEFINITIONS]);
 /** Keywords that apply to the values of one type only, by the type. */
-const KEYWORDS_BY_TYPE: Readonly<Record<string, readonly string[]>> = {
-  object: ['properties', 'required', 'additionalProperties', 'patternProperties'],
-  array: ['items', 'minItems', 'maxItems', 'prefixItems'],
-};
+const KEYWORDS_BY_TYPE: ReadonlyMap<unknown, readonly string[]> = new Map([
+  ['object', ['properties', 'required', 'additionalProperties', 'patternProperties']],
+  ['array', ['items', 'minItems', 'maxItems', 'prefixItems']],
+  ['string', ['format', 'minLength', 'maxLength', 'pattern']],
+]);
+/** Types whose values contain other values. */
+const CONTAINER_TYPES: ReadonlySet<unknown> = new Set(['object', 'array']);
+const TYPES: ReadonlySet<unknown> = new Set([...CONTAINER_TYPES, 'string', 'number', 'integer', 'boolean', 'null']);
 
 /**
  * Moves keywords that Anthropic rejects to `description`, where the model reads them. Closes objects, which Anthropic
@@ -35,7 +39,7 @@ const KEYWORDS_BY_TYPE: Readonly<Record<string, readonly string[]>> = {
 export async function toStructuredSchema(schema: unknown, parts = new WorkParts()): Promise<JsonObject | undefined> {
   const conversion = new SchemaConversion(parts);
   const converted = await conversion.convertRoot(schema);
-  return conversion.isEnforceable() ? converted : undefined;
+  return (await conversion.isEnforceable()) ? converted : undefined;
 }
 
 class SchemaConversion {
@@ -57,11 +61,12 @@ class SchemaConversion {
   }
 
   /** Whether all of the schema was converted, and its references lead to definitions and not in a circle. */
-  isEnforceable(): boolean {
+  async isEnforceable(): Promise<boolean> {
     if (!this.isSupported) return false;
     const dependents = new Map<string, string[]>();
     const missing = new Map<string, number>();
     for (const [owner, targets] of this.references) {
+      await this.parts.rest();
       missing.set(owner, targets.size);
       for (const target of targets) {
         const owners = dependents.get(target) ?? [];
@@ -70,12 +75,14 @@ class SchemaConversion {
       }
     }
     const resolved = [...this.references.keys()].filter((owner) => missing.get(owner) === 0);
-    for (const target of resolved)
+    for (const target of resolved) {
+      await this.parts.rest();
       for (const owner of dependents.get(target) ?? []) {
         const count = Number(missing.get(owner)) - 1;
         missing.set(owner, count);
         if (count === 0) resolved.push(owner);
       }
+    }
     return resolved.length === this.references.size;
   }
 
@@ -120,11 +127,11 @@ class SchemaConversion {
       return this.describe({ enum: values }, texts, otherKeywords);
     if (value !== undefined && isPrimitive(value)) return this.describe({ const: value }, texts, otherKeywords);
     const literals = { ...(values ? { enum: values } : {}), ...(value === undefined ? {} : { const: value }) };
-    if (Array.isArray(type) && type.some((name) => String(name) in KEYWORDS_BY_TYPE))
-      return this.convert(
-        { ...texts, anyOf: type.map((name) => selectKeywords({ ...otherKeywords, type: name })) },
-        owner,
-      );
+    if (Array.isArray(type) && type.some((name) => CONTAINER_TYPES.has(name))) {
+      const types = new Set(type);
+      if (!types.isSubsetOf(TYPES)) return this.reject();
+      return this.convert({ ...texts, ...divideByType(types, otherKeywords) }, owner);
+    }
     return this.convertType({ ...otherKeywords, ...literals, type: type ?? inferType(otherKeywords) }, texts, owner);
   }
 
@@ -168,9 +175,10 @@ class SchemaConversion {
   }
 
   private async convertMap(schemas: JsonObject, getOwner: (name: string) => string): Promise<JsonObject> {
-    const converted: Record<string, unknown> = {};
-    for (const name in schemas) converted[name] = await this.convert(schemas[name], getOwner(name));
-    return converted;
+    const converted: [string, JsonObject][] = [];
+    for (const [name, schema] of Object.entries(schemas))
+      converted.push([name, await this.convert(schema, getOwner(name))]);
+    return Object.fromEntries(converted); // an assignment would lose a property named `__proto__`
   }
 
   /** Adds the texts of a schema and, in its description, the keywords that are not enforced. */
@@ -201,10 +209,17 @@ function inferType({ properties, items }: JsonObject): string | undefined {
   return items ? 'array' : undefined;
 }
 
-/** Omits keywords that do not apply to values of the type. */
-function selectKeywords(schema: JsonObject): JsonObject {
-  const otherKeywords = Object.entries(KEYWORDS_BY_TYPE).flatMap(([type, names]) =>
-    type === schema.type ? [] : names,
-  );
-  return Object.fromEntries(Object.entries(schema).filter(([name]) => !otherKeywords.includes(name)));
+/**
+ * Divides a schema of several types into one schema for each type. Each keyword is part of exactly one schema: otherwise
+ * the result would be several times as long for each level of a nested schema.
+ */
+function divideByType(types: ReadonlySet<unknown>, keywords: JsonObject): JsonObject {
+  const remaining = new Map(Object.entries(keywords));
+  const anyOf = [...types].map((type) => {
+    const names = (KEYWORDS_BY_TYPE.get(type) ?? []).filter((name) => remaining.has(name));
+    const entries = names.map((name) => [name, remaining.get(name)] as const);
+    for (const name of names) remaining.delete(name);
+    return { type, ...Object.fromEntries(entries) };
+  });
+  return { ...Object.fromEntries(remaining), anyOf };
 }
