@@ -268,6 +268,13 @@ describe('the shipped catalogue', () => {
     ]);
   });
 
+  test('has endpoints that agree on whether their model continues a message of the assistant', () => {
+    const mixed = catalogue.models.filter(
+      ({ endpoints }) => new Set(endpoints.map(({ modelRules }) => modelRules?.prefill ?? true)).size > 1,
+    );
+    expect(mixed.map(({ id }) => id)).toEqual([]);
+  });
+
   test('has the router as the creditor of an endpoint that the router serves', () => {
     const [endpoint] = catalogue.findModel('google/gemini-2.5-pro')?.endpoints ?? [];
     expect(endpoint?.tariff).toMatchObject({
