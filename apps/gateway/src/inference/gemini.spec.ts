@@ -53,14 +53,14 @@ describe.each([false, true])('a chat (stream: %s)', (stream) => {
     expect((await findLastCharge()).items).toMatchObject([{ creditor: 'openrouter' }]);
   });
 
-  test('with a last message of the assistant is served by the router', async () => {
+  test('with a last message of the assistant is rejected by both providers, so neither is called', async () => {
     const messages = [
       { role: 'user', content: '[[sandbox tokens=2]]' },
       { role: 'assistant', content: 'So' },
     ];
-    const provider = { order: ['google-ai-studio', 'google-vertex'] };
-    expect((await tapped.world.sendChat(account, '', { model: MODEL, provider, messages, stream })).status).toBe(200);
-    expect((await findLastCharge()).items).toMatchObject([{ creditor: 'openrouter' }]);
+    tapped.tap.takeReceived();
+    expect((await tapped.world.sendChat(account, '', { model: MODEL, messages, stream })).status).toBe(400);
+    expect(tapped.tap.takeReceived()).toEqual([]);
   });
 });
 
