@@ -157,10 +157,14 @@ test('transcriptions', async () => {
     { language: 'multi' },
   ];
   const faults = ['400', '429', '500', 'overloaded', 'policy'];
-  for (const { model } of listServed('audio').filter(({ model }) => model.inputs.includes('audio'))) {
-    for (const fields of options) expectSuccess(await transcribe({ model: model.id, ...fields }), fields);
-    await Promise.all(faults.map((fault) => transcribe({ model: model.id }, `[[sandbox fault=${fault}]]`)));
-  }
+  const models = listServed('audio').flatMap(({ model }) => (model.inputs.includes('audio') ? [model.id] : []));
+  const sendOptions = models.flatMap((model) =>
+    options.map(async (fields) => expectSuccess(await transcribe({ model, ...fields }), fields)),
+  );
+  const sendFaults = models.flatMap((model) =>
+    faults.map((fault) => transcribe({ model }, `[[sandbox fault=${fault}]]`)),
+  );
+  await Promise.all([...sendOptions, ...sendFaults]);
 });
 
 interface ParameterSchema {
