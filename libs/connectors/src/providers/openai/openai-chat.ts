@@ -98,7 +98,8 @@ function parseChatCompletion(
   classifyError: ClassifyError,
   billFormat: BillFormat,
 ): Completion {
-  const { x_groq, ...completion } = parseCompletionJson(text, classifyError);
+  const completion = parseCompletionJson(text, classifyError);
+  const { x_groq } = completion;
   const transformMessage = withoutReasoning ? omitReasoning : normalizeReasoningField;
   return {
     kind: 'complete',
@@ -107,6 +108,7 @@ function parseChatCompletion(
       ...completion,
       ...identity,
       choices: completion.choices.map((choice) => transformChoice(choice, transformMessage)),
+      ...(x_groq === undefined ? {} : { x_groq: undefined }), // not part of JSON
     },
     usage: parseOpenAiUsage(completion.usage) ?? parseOpenAiUsage(x_groq?.usage),
     vendorId: () => parseProviderRequestId(completion),
