@@ -18,9 +18,8 @@ export function normalizeFieldName(name: string): string {
 
 /** Returns the value at a dotted path; undefined if there is none. */
 export function getByPath(value: unknown, path: string): unknown {
-  const names = path.includes('.') ? path.split('.') : [path];
   let current = value;
-  for (const name of names) {
+  for (const name of path.split('.')) {
     if (typeof current !== 'object' || current === null || !Object.hasOwn(current, name)) return undefined;
     current = (current as JsonObject)[name];
   }

@@ -1,7 +1,7 @@
 /** Error responses of the Gemini API: https://ai.google.dev/gemini-api/docs/troubleshooting */
-import { UpstreamError } from '#application';
-import { MESSAGE_REJECTED } from '../../http/error-rules.ts';
-import { createKeyError } from '../../http/json-http-client.ts';
+import { MESSAGE_PROVIDER_UNAVAILABLE, UpstreamError } from '#application';
+import { MESSAGE_RATE_LIMITED, MESSAGE_REJECTED } from '../../http/error-rules.ts';
+import { createKeyError, MESSAGE_TIMEOUT } from '../../http/json-http-client.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 import { parseRetryAfter } from '../../http/retry-after.ts';
 
@@ -15,12 +15,10 @@ export function toGoogleError(status: number, headers: ResponseHeaders, body: st
   const error = parseError(body);
   const details = { status, ...(findRetryDelay(error) ?? parseRetryAfter(headers)) };
   if (status === 401 || isKeyError(error)) return createKeyError(status);
-  if (status === 429)
-    return new UpstreamError('rate_limited', 'The provider is limiting requests; retry later', details);
-  if (status === 408 || status === 504)
-    return new UpstreamError('timeout', 'The provider took too long to respond', details);
+  if (status === 429) return new UpstreamError('rate_limited', MESSAGE_RATE_LIMITED, details);
+  if (status === 408 || status === 504) return new UpstreamError('timeout', MESSAGE_TIMEOUT, details);
   if (status === 403 || status === 503 || error.status === 'FAILED_PRECONDITION')
-    return new UpstreamError('upstream_unavailable', 'The provider is currently unavailable', details);
+    return new UpstreamError('upstream_unavailable', MESSAGE_PROVIDER_UNAVAILABLE, details);
   if (status !== 400)
     return new UpstreamError('upstream_error', `The provider responded with status ${status}`, details);
   const messageDetails = typeof error.message === 'string' ? { upstreamMessage: error.message } : {};
