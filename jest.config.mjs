@@ -21,8 +21,8 @@ export default {
       },
     ],
   },
-  maxWorkers: 4, // two cores are enough: workers spend half of the time waiting for timeouts and the database
-  testTimeout: 20_000, // allows for a host that is busy with other work
+  maxWorkers: 3, // two cores are enough: workers spend a third of the time waiting for timeouts and the database
+  testTimeout: 180_000, // ends tests that hang; tests that make progress reach it on no host
   globalSetup: '<rootDir>/libs/testing/src/jest/global-setup.ts',
   globalTeardown: '<rootDir>/libs/testing/src/jest/global-teardown.ts',
   reporters: [['default', { summaryThreshold: 0 }], '<rootDir>/tools/jest-summary.mjs'],

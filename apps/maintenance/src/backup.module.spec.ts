@@ -8,14 +8,12 @@ import pg from 'pg';
 import { contentMigrations } from '#connectors';
 import { createLog, migrate, readSettings, type SecretWatch } from '#foundation';
 import { openContext, openRole, type ReadinessReport, SETTINGS_READER } from '#modules';
-import { createTestDatabase, type TestDatabase } from '#testing';
+import { createTestDatabase, type TestDatabase, waitUntil } from '#testing';
 import { BackupModule } from './backup.module.ts';
 import { listDatabases } from './databases.ts';
 import { DirectoryStore } from './scheduled/directory-store.ts';
 import { createDecryption, generateKeys } from './scheduled/encryption.ts';
 import { fetchBackup } from './scheduled/fetch-backup.ts';
-
-jest.setTimeout(20_000);
 
 let directory: string;
 let database: TestDatabase;
@@ -80,11 +78,6 @@ async function startWatched(variables: Record<string, string>) {
   });
   opened.push(running);
   return { settings, readSecretsAgain: async () => watch?.poll() };
-}
-
-async function waitUntil(isReached: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 15_000;
-  while (!(await isReached())) if (performance.now() > deadline) throw new Error('not reached in 15 s');
 }
 
 const isManifest = (file: string) => file.endsWith('/manifest.json.age');

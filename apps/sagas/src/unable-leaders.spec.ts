@@ -1,8 +1,6 @@
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { TestWorld } from '#testing';
-
-jest.setTimeout(50_000); // a leader is unable after 5 s, and competes again after 5 s
 
 let world: TestWorld;
 let admin: pg.Client;

@@ -17,12 +17,9 @@ import pg from 'pg';
 import { z } from 'zod';
 import { startEmbeddedPostgres } from '#foundation';
 import { money } from '#kernel';
-import { TEST_DAY } from '#testing';
+import { TEST_DAY, waitUntil } from '#testing';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps');
-const HAPPENS_WITHIN_MS = 15_000;
-const LOOK_AGAIN_MS = 10;
-jest.setTimeout(20_000);
 
 const GPT = 'openai/gpt-5-mini';
 const CLAUDE = 'anthropic/claude-haiku-4.5';
@@ -58,7 +55,7 @@ beforeAll(async () => {
   key = (await post(`${api}/accounts/create`)).api_key;
   const invoice = await post(`${api}/topup/create/btc-lightning`, { amount: 5, currency: 'USD' });
   await post(`${sandbox}/wallet/pay`, { invoice: invoice.lightning_invoice });
-  await until(async () => (await balance()).balance > 0);
+  await waitUntil(async () => (await balance()).balance > 0);
 });
 afterAll(async () => {
   child.kill('SIGTERM');
@@ -87,18 +84,10 @@ async function start(): Promise<[string, string]> {
     output += piece;
   });
   const line = () => output.split('\n').find((each) => each.includes('"ready"') && each.endsWith('}'));
-  await until(async () => line() !== undefined || child.exitCode !== null);
+  await waitUntil(async () => line() !== undefined || child.exitCode !== null);
   const ready = JSON.parse(line() ?? 'null');
   if (!ready) throw new Error(`the process ended before it was ready: ${output}`);
   return [ready.api, ready.sandbox];
-}
-
-async function until(happened: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + HAPPENS_WITHIN_MS;
-  while (!(await happened())) {
-    if (performance.now() > deadline) throw new Error('the condition was not met in time');
-    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
-  }
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: responses of all formats

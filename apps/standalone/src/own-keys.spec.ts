@@ -4,7 +4,7 @@ import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import {
   type BuiltProgram,
@@ -20,7 +20,6 @@ import {
 } from '#testing';
 
 const README = path.resolve(import.meta.dirname, '../../../README.md');
-jest.setTimeout(60_000);
 
 let directory: string;
 let provider: ProviderRecorder;

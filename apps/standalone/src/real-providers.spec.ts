@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type AnyModel, type Endpoint, readCatalogue } from '#catalogue';
 import {
   type BuiltProgram,
@@ -28,7 +28,6 @@ const MODELS = [
     createTestEndpoint('Anthropic', 'anthropic', FREE),
   ]),
 ];
-jest.setTimeout(30_000);
 
 let directory: string;
 let catalogueDir: string;

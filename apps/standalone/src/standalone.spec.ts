@@ -3,18 +3,15 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { money } from '#kernel';
-import { TEST_DAY } from '#testing';
+import { TEST_DAY, waitUntil } from '#testing';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps');
 const PROGRAM = [process.execPath, path.join(BUILT, 'standalone/src/main.js')] as const;
 /** Skips the build, which would disturb tests that run at the same time. */
 const NPM_START = ['npm', 'start', '--silent', '--ignore-scripts'] as const;
-const HAPPENS_WITHIN_MS = 20_000;
-const LOOK_AGAIN_MS = 10;
-jest.setTimeout(30_000);
 
 type Settings = Readonly<Record<string, string>>;
 
@@ -29,7 +26,7 @@ afterAll(async () => {
   for (const program of started) program.send('SIGKILL');
   const left = await postmaster();
   if (left !== undefined) process.kill(left, 'SIGQUIT');
-  await until(async () => (await postmaster()) === undefined);
+  await waitUntil(async () => (await postmaster()) === undefined);
   await rm(directory, { recursive: true });
 });
 
@@ -78,7 +75,7 @@ class Program {
     void this.ended.then(() => {
       over = true;
     });
-    await until(async () => over || this.log.some(({ msg }) => msg === 'ready'));
+    await waitUntil(async () => over || this.log.some(({ msg }) => msg === 'ready'));
     if (over) throw new Error(`the process ended before it was ready: ${this.output}${this.spoken}`);
     return this;
   }
@@ -104,14 +101,6 @@ async function postmaster(): Promise<number | undefined> {
     return pid > 0 && process.kill(pid, 0) ? pid : undefined;
   } catch {
     return undefined;
-  }
-}
-
-async function until(happened: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + HAPPENS_WITHIN_MS;
-  while (!(await happened())) {
-    if (performance.now() > deadline) throw new Error('the condition was not met in time');
-    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
   }
 }
 
@@ -177,7 +166,7 @@ describe('the program that `npm start` runs', () => {
       api: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
       sandbox: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     });
-    await until(async () => (await fetch(`${program.api}/health/ready`)).ok);
+    await waitUntil(async () => (await fetch(`${program.api}/health/ready`)).ok);
   });
 
   test('prints its URLs and commands for a first paid request', () => {
@@ -198,7 +187,7 @@ describe('the program that `npm start` runs', () => {
     key = (await post(`${program.api}/accounts/create`)).api_key;
     const invoice = await post(`${program.api}/topup/create/btc-lightning`, { amount: 5, currency: 'USD' }, key);
     await post(`${program.sandbox}/wallet/pay`, { invoice: invoice.lightning_invoice });
-    await until(async () => (await balance()).balance > 0);
+    await waitUntil(async () => (await balance()).balance > 0);
     expect(await balance()).toMatchObject({ balance: FUNDED, held_usd: 0 });
   });
 
@@ -330,7 +319,7 @@ describe('the program that `npm start` runs', () => {
     const started = await new Program({}, NPM_START).ready();
     started.send('SIGTERM');
     started.send('SIGINT');
-    await until(async () => started.log.at(-1)?.msg === 'stopped');
+    await waitUntil(async () => started.log.at(-1)?.msg === 'stopped');
     expect(started.log.map(({ msg }) => msg)).toEqual(['ready', 'draining', 'stopped']);
     expect(await postmaster()).toBeUndefined();
   });

@@ -3,15 +3,13 @@ import 'reflect-metadata';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createLog, type Log, readSettings, type Settings } from '#foundation';
 import { openContext, openRole, type ProcessRole } from '#modules';
 import { createTestDatabase, DelayedDatabase, REJECTIONS, type TestDatabase } from '#testing';
 import { openGateway } from '../../gateway/src/gateway.ts';
 import { ProjectorModule } from '../../projector/src/projector.module.ts';
 import { SagasModule } from '../../sagas/src/sagas.module.ts';
-
-jest.setTimeout(60_000);
 
 const ROLES: Readonly<Record<string, (role: ProcessRole) => Promise<object>>> = {
   gateway: (role) => openGateway(role),

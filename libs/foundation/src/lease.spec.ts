@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, tes
 import pg from 'pg';
 import { WRITE_CONTRACT } from '#eventstore';
 import type { Lease } from '#kernel';
-import { createTestDatabase, type TestDatabase } from '#testing';
+import { createTestDatabase, type TestDatabase, waitUntil } from '#testing';
 import {
   issueFencingToken,
   LeaseStatus,
@@ -18,8 +18,6 @@ import {
 import { migrate } from './migrate.ts';
 import type { WorkProbe } from './stall-detector.ts';
 
-const DEADLINE_MS = 16_000;
-const LOOK_AGAIN_MS = 5;
 /** Lease duration for tests that wait until a lease expires. */
 const SHORT_MS = 1_200;
 /** Lease duration for tests in which the lease must not expire, even if the host is suspended for two seconds. */
@@ -98,14 +96,6 @@ function contend({ what = name, lengthMs, beside = async () => {}, probe }: Cond
   return contender;
 }
 
-async function until(happened: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + DEADLINE_MS;
-  while (!(await happened())) {
-    if (performance.now() > deadline) throw new Error('what was waited for did not happen');
-    await delay(LOOK_AGAIN_MS);
-  }
-}
-
 async function query(sql: string, values: unknown[] = []): Promise<number> {
   const client = new pg.Client({ connectionString: database.superuserUrl });
   await client.connect();
@@ -127,9 +117,9 @@ const disconnect = () =>
 /** Starts a leader, then a standby. */
 async function leaderAndStandby(conditions?: Conditions) {
   const leader = contend(conditions);
-  await until(leader.leads);
+  await waitUntil(leader.leads);
   const standby = contend(conditions);
-  await until(async () => (await connected()) === 2);
+  await waitUntil(async () => (await connected()) === 2);
   return { leader, standby };
 }
 
@@ -138,8 +128,8 @@ const tokenOf = (contender: Contender) => contender.turns.at(-1)?.token ?? Numbe
 describe('processes that compete for a lease', () => {
   test('elect one leader while the others stand by', async () => {
     const all = [contend(), contend(), contend()];
-    await until(() => all.some((each) => each.leads()));
-    await until(async () => (await connected()) === 3);
+    await waitUntil(() => all.some((each) => each.leads()));
+    await waitUntil(async () => (await connected()) === 3);
     expect(all.map(({ turns }) => turns.length).toSorted()).toEqual([0, 0, 1]);
   });
 
@@ -147,7 +137,7 @@ describe('processes that compete for a lease', () => {
     const { leader, standby } = await leaderAndStandby();
     expect(standby.leads()).toBe(false);
     await leader.resign();
-    await until(standby.leads);
+    await waitUntil(standby.leads);
     expect(tokenOf(standby)).toBeGreaterThan(tokenOf(leader));
     expect(leader.problems).toEqual([]);
   });
@@ -155,32 +145,32 @@ describe('processes that compete for a lease', () => {
   test('elect one leader again after a lost connection has ended the lease', async () => {
     const { leader, standby } = await leaderAndStandby();
     expect(await disconnect()).toBe(1);
-    await until(() => !leader.leads());
-    await until(() => standby.leads() || leader.leads());
+    await waitUntil(() => !leader.leads());
+    await waitUntil(() => standby.leads() || leader.leads());
     expect([leader, standby].filter((each) => each.leads())).toHaveLength(1);
   });
 
   test('have a leader and a standby after a lost connection; the standby leads when the leader resigns', async () => {
     const { leader, standby } = await leaderAndStandby();
     await disconnect();
-    await until(() => !leader.leads());
-    if (!standby.leads()) await until(() => standby.leads() || leader.leads());
+    await waitUntil(() => !leader.leads());
+    if (!standby.leads()) await waitUntil(() => standby.leads() || leader.leads());
     const [now, next] = leader.leads() ? [leader, standby] : [standby, leader];
-    await until(async () => (await connected()) === 2);
+    await waitUntil(async () => (await connected()) === 2);
     expect(next.leads()).toBe(false);
     await now.resign();
-    await until(next.leads);
+    await waitUntil(next.leads);
   });
 
   test('lead at the same time if their leases have different names', async () => {
     const both = [contend({ what: `${name} a` }), contend({ what: `${name} b` })];
-    await until(() => both.every((each) => each.leads()));
+    await waitUntil(() => both.every((each) => each.leads()));
   });
 
   test('close their connections when they resign', async () => {
     const { leader, standby } = await leaderAndStandby();
     await Promise.all([standby.resign(), leader.resign()]);
-    await until(async () => (await connected()) === 0);
+    await waitUntil(async () => (await connected()) === 0);
   });
 });
 
@@ -191,7 +181,7 @@ describe('a lease', () => {
         if (turn === 1) throw new Error('a bad day');
       },
     });
-    await until(() => contender.turns.length === 2 && contender.leads());
+    await waitUntil(() => contender.turns.length === 2 && contender.leads());
     const [first, second] = contender.turns as [Lease, Lease];
     expect([first.signal.aborted, first.isHeld(), second.isHeld()]).toEqual([true, false, true]);
     expect(second.token).toBeGreaterThan(first.token);
@@ -215,19 +205,19 @@ describe('a lease', () => {
     await locker.query('begin');
     // Unlike a row lock, a table lock takes no transaction id. Log readers of other tests would wait for such an id.
     await locker.query('lock table leases in share row exclusive mode');
-    await until(() => !leader.leads());
+    await waitUntil(() => !leader.leads());
     expect(leader.turns[0]?.isHeld()).toBe(false);
     expect(standby.turns).toEqual([]);
     await locker.query('rollback');
     await locker.end();
-    await until(() => leader.leads() || standby.leads());
+    await waitUntil(() => leader.leads() || standby.leads());
   });
 
   test('ends if another process has acquired it', async () => {
     const leader = contend({ lengthMs: SHORT_MS });
-    await until(leader.leads);
+    await waitUntil(leader.leads);
     await query('update leases set held = held + 1, drawn = drawn + 1 where name = $1', [name]);
-    await until(() => leader.problems.length > 0);
+    await waitUntil(() => leader.problems.length > 0);
     expect(leader.turns[0]?.isHeld()).toBe(false);
     expect(leader.problems).toEqual([`${name} does not hold its lease; retrying`]);
   });
@@ -237,10 +227,10 @@ describe('a leader that cannot work', () => {
   test('leaves its lease to a standby if a task reports it', async () => {
     const failure = Promise.withResolvers<void>();
     const leader = contend({ beside: () => failure.promise });
-    await until(leader.leads);
+    await waitUntil(leader.leads);
     const standby = contend();
     failure.reject(new StalledLeaderError('the disk is full'));
-    await until(standby.leads);
+    await waitUntil(standby.leads);
     expect([leader.status.unable, standby.status.unable]).toEqual([[name], []]);
   });
 
@@ -249,10 +239,10 @@ describe('a leader that cannot work', () => {
 
   test('releases its lease to a standby although it can renew it, and stays unable while the standby leads', async () => {
     const leader = contend({ probe: fails });
-    await until(leader.leads);
+    await waitUntil(leader.leads);
     const standby = contend({ probe: works });
-    await until(standby.leads);
-    await until(() => leader.problems.length > 0);
+    await waitUntil(standby.leads);
+    await waitUntil(() => leader.problems.length > 0);
     expect(leader.problems[0]).toBe(`${name} does not hold its lease; retrying`);
     expect([leader.status.unable, standby.status.unable]).toEqual([[name], []]);
     expect(await listUnheldLeases(pool, [name, 'vacant'])).toEqual(['vacant']);
@@ -261,9 +251,9 @@ describe('a leader that cannot work', () => {
   test('releases its lease while a task of it still hangs', async () => {
     const hanging = Promise.withResolvers<void>();
     const leader = contend({ probe: fails, beside: () => hanging.promise });
-    await until(leader.leads);
+    await waitUntil(leader.leads);
     const standby = contend({ probe: works });
-    await until(standby.leads);
+    await waitUntil(standby.leads);
     hanging.resolve();
   });
 
@@ -275,7 +265,7 @@ describe('a leader that cannot work', () => {
         return roles.length === 1 ? fails() : works();
       },
     });
-    await until(() => roles.length === 3);
+    await waitUntil(() => roles.length === 3);
     expect([roles, leader.turns.length]).toEqual([['leading', 'unable', 'leading'], 2]);
   });
 });
@@ -300,7 +290,7 @@ describe('a leader in another process', () => {
     child.stdout.on('data', (piece) => {
       said += piece;
     });
-    await until(() => said.includes('leads'));
+    await waitUntil(() => said.includes('leads'));
     const ended = new Promise((resolve) => child.once('close', resolve));
     return { child, ended, said: () => said.trim().split('\n') };
   }
@@ -309,9 +299,9 @@ describe('a leader in another process', () => {
     const { child, ended, said } = await startProcess();
     const standby = contend({ lengthMs: SHORT_MS });
     child.kill('SIGSTOP');
-    await until(standby.leads);
+    await waitUntil(standby.leads);
     child.kill('SIGCONT');
-    await until(() => said().length === 2);
+    await waitUntil(() => said().length === 2);
     const [[, first], [what, second]] = said().map((line) => line.split(' ')) as [string[], string[]];
     expect([what, second]).toEqual(['ended', first]);
     expect(tokenOf(standby)).toBeGreaterThan(Number(first));
@@ -326,7 +316,7 @@ describe('a leader in another process', () => {
     const standby = contend();
     child.kill('SIGKILL');
     await ended;
-    await until(standby.leads);
+    await waitUntil(standby.leads);
   });
 });
 
@@ -337,10 +327,10 @@ describe('fencing tokens', () => {
     expect(drawn).toBeGreaterThan(tokenOf(leader));
     await query(`update leases set ends_at = now() + interval '1 hour' where name = $1`, [name]);
     const shortened = "select from leases where name = $1 and ends_at < now() + interval '1 minute'";
-    await until(async () => (await query(shortened, [name])) === 1); // there was a heartbeat
+    await waitUntil(async () => (await query(shortened, [name])) === 1); // there was a heartbeat
     expect(leader.turns[0]?.isHeld()).toBe(true);
     await leader.resign();
-    await until(standby.leads);
+    await waitUntil(standby.leads);
     expect(tokenOf(standby)).toBeGreaterThan(drawn);
   });
 
@@ -366,7 +356,7 @@ test('a standby reports an unreachable database, and ends when its signal aborts
     { databaseUrl, name, signal: stop.signal, reportError: (problem) => void problems.push(problem) },
     () => [],
   );
-  await until(() => problems.length > 0);
+  await waitUntil(() => problems.length > 0);
   stop.abort();
   await leading;
   expect(problems[0]).toBe(`${name} does not hold its lease; retrying`);

@@ -1,16 +1,13 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { WRITE_CONTRACT } from '#eventstore';
 import { StoreUnavailableError } from '#kernel';
-import { createTestDatabase, NetworkLink, type TestDatabase } from '#testing';
+import { createTestDatabase, NetworkLink, type TestDatabase, waitUntil } from '#testing';
 import { migrate } from './migrate.ts';
 import { findStaleProcesses, ProcessPresence, presenceMigrations } from './process-presence.ts';
 import { StartDeadline } from './start-deadline.ts';
 import { StartError } from './start-error.ts';
 
-const DEADLINE_MS = 8_000;
-const LOOK_AGAIN_MS = 5;
 /** Lifetime of the row for tests that wait until it expires. */
 const SHORT_MS = 800;
 /** The same for tests in which the row must not expire early, even if the host is suspended for two seconds. */
@@ -39,7 +36,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const createDeadline = (milliseconds = DEADLINE_MS) =>
+const createDeadline = (milliseconds = 60_000) =>
   new StartDeadline(milliseconds, (sentence) => void problems.push(sentence));
 
 async function appear(lengthMs?: number): Promise<ProcessPresence> {
@@ -54,14 +51,6 @@ async function appear(lengthMs?: number): Promise<ProcessPresence> {
   });
   present.push(presence);
   return presence;
-}
-
-async function until(happened: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + DEADLINE_MS;
-  while (!(await happened())) {
-    if (performance.now() > deadline) throw new Error('what was waited for did not happen');
-    await delay(LOOK_AGAIN_MS);
-  }
 }
 
 const dead = () => findStaleProcesses(pool);
@@ -100,7 +89,7 @@ describe('a process', () => {
   test('counts as alive as long as there are heartbeats', async () => {
     const one = await appear(LONG_MS);
     const first = await ends(one);
-    await until(async () => (await ends(one)) > first + LONG_MS);
+    await waitUntil(async () => (await ends(one)) > first + LONG_MS);
     expect(await dead()).toEqual([]);
     expect(one.getProcessId()).toBe(one.id);
   });
@@ -108,22 +97,22 @@ describe('a process', () => {
   test('seems dead from the loss of its connection until it has another one', async () => {
     const [one, other] = [await appear(SHORT_MS), await appear()];
     await disconnect(one);
-    await until(async () => (await dead()).length === 1);
+    await waitUntil(async () => (await dead()).length === 1);
     expect(await dead()).not.toContain(other.id);
-    await until(async () => (await dead()).length === 0);
+    await waitUntil(async () => (await dead()).length === 0);
     expect(one.getProcessId()).toBe(one.id);
   });
 
   test('cannot own new holds after the expiry of its row until the row is renewed', async () => {
     const one = await appear(LONG_MS);
     await cutOff(one);
-    await until(() => problems.length > 0);
+    await waitUntil(() => problems.length > 0);
     expect([one.getProcessId(), one.isDatabaseWritable]).toEqual([one.id, false]);
-    await until(async () => (await pool.query('select from processes where ends_at <= now()')).rowCount === 1);
+    await waitUntil(async () => (await pool.query('select from processes where ends_at <= now()')).rowCount === 1);
     expect(() => one.getProcessId()).toThrow(StoreUnavailableError);
     expect([await dead(), problems[0]]).toEqual([[one.id], 'heartbeat failed; retrying']);
     await reconnect();
-    await until(async () => (await dead()).length === 0 && one.isDatabaseWritable);
+    await waitUntil(async () => (await dead()).length === 0 && one.isDatabaseWritable);
     expect(one.getProcessId()).toBe(one.id);
   });
 
@@ -133,7 +122,7 @@ describe('a process', () => {
     await one.close();
     expect(await dead()).toEqual([one.id]);
     const open = 'select from pg_stat_activity where application_name = $1';
-    await until(async () => (await pool.query(open, [`countinghouse-${one.id}/${WRITE_CONTRACT}`])).rowCount === 0);
+    await waitUntil(async () => (await pool.query(open, [`countinghouse-${one.id}/${WRITE_CONTRACT}`])).rowCount === 0);
   });
 
   test('is removed by the start of another process if it has been dead for more than a day', async () => {
@@ -148,7 +137,7 @@ describe('a process', () => {
     const { link, start } = await openSlowLink();
     link.interrupt();
     const starting = start(createDeadline());
-    await until(() => problems.length > 0);
+    await waitUntil(() => problems.length > 0);
     link.restore();
     const presence = await starting;
     present.push(presence);

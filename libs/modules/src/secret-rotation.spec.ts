@@ -6,13 +6,12 @@ import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Secrets, toMasterKeyId } from '#application';
 import { createTestDatabase, type TestAccount, TestWorld } from '#testing';
 
 /** Each test starts all roles. */
-jest.setTimeout(60_000);
 
 let resources: AsyncDisposableStack;
 let directory: string;

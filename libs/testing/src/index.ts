@@ -53,6 +53,7 @@ export { openS3Server, type S3Server } from './servers/s3-server.ts';
 export { createSelfSignedCertificate } from './servers/self-signed.ts';
 export { shiftClock } from './shift-clock.ts';
 export { TEST_CAUSE } from './test-cause.ts';
+export { waitUntil } from './wait-until.ts';
 export {
   type BuiltProgram,
   LEDGER_MAIN,

@@ -148,7 +148,7 @@ test('returns an expected status for every request, and calls providers within t
   const facts = await world.listEvents(account);
   const count = (...types: readonly string[]) => facts.filter(({ type }) => types.includes(type)).length;
   expect(count('FundsHeld')).toBe(count('HoldSettled', 'HoldReleased'));
-}, 120_000);
+});
 
 const money = async () => (await world.post('/credits/balance', undefined, account)).body;
 

@@ -48,7 +48,7 @@ beforeAll(async () => {
     }),
   );
   await Promise.all([...asks, ...embeddings].map((ask) => ask()));
-}, 60_000);
+});
 afterAll(() => world.close());
 
 function chats(model: string, fault: string) {

@@ -185,7 +185,7 @@ test('responds to random JSON bodies with documented statuses, and leaves no hol
   }
   expect([...seen]).toEqual(expect.arrayContaining([200, 400]));
   await expectNothingLeft();
-}, 60_000);
+});
 
 test('responds to random forms with documented statuses, and leaves no hold or uploaded file', async () => {
   const seen = new Set<number>();
@@ -200,4 +200,4 @@ test('responds to random forms with documented statuses, and leaves no hold or u
   }
   expect([...seen]).toEqual(expect.arrayContaining([200, 400]));
   await expectNothingLeft();
-}, 60_000);
+});

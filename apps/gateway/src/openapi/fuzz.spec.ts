@@ -31,7 +31,7 @@ beforeAll(async () => {
   const ajv = new Ajv2020({ strict: false });
   const shapes = ['Error', 'AnthropicError'].map((name) => ({ $ref: `#/components/schemas/${name}` }));
   isError = ajv.compile({ anyOf: shapes, components });
-}, 30_000);
+});
 afterAll(() => world.close());
 
 // --- generated requests ---------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ describe('any input', () => {
       ...first.flatMap(({ operation }) => [`${operation.operationId} 400`, `${operation.operationId} 401`]),
     ];
     expect([...seen]).toEqual(expect.arrayContaining(reached));
-  }, 60_000);
+  });
 
   test('as a form gets a documented response, and an error neither costs nor holds money', async () => {
     const forms = firstOfAll(FORM);
@@ -252,7 +252,7 @@ describe('any input', () => {
         { numRuns: RUNS, seed: SEED, endOnFailure: true },
       );
     }
-  }, 60_000);
+  });
 
   test('as a conversation gets a documented response, and an error neither costs nor holds money', async () => {
     const place = document.paths['/v1/chat/completions']?.post as PathOperation;
@@ -306,7 +306,7 @@ describe('any input', () => {
       }),
       { numRuns: CHAT_RUNS, seed: SEED, endOnFailure: true },
     );
-  }, 60_000);
+  });
 
   test('as an Anthropic message gets a documented response, and an error neither costs nor holds money', async () => {
     const place = document.paths['/v1/messages']?.post as PathOperation;
@@ -371,7 +371,7 @@ describe('any input', () => {
       { numRuns: CHAT_RUNS * 2, seed: SEED, endOnFailure: true },
     );
     expect([...seen].toSorted()).toEqual([200, 400]);
-  }, 60_000);
+  });
 
   test('as malformed or unusual JSON gets a documented response', async () => {
     const first = places().filter(({ operation }) => operation.requestBody && !operation['x-alias-of']);
@@ -402,7 +402,7 @@ describe('any input', () => {
         { numRuns: RUNS / 2, seed: SEED, endOnFailure: true },
       );
     }
-  }, 60_000);
+  });
 
   test('in a path or a query gets a documented response', async () => {
     for (const { method, path, operation } of places()) {
@@ -427,7 +427,7 @@ describe('any input', () => {
         { numRuns: RUNS / 2, seed: SEED, endOnFailure: true },
       );
     }
-  }, 60_000);
+  });
 
   test('leaves no hold open and no large event', async () => {
     expect((await money()).held_usd).toBe(0);

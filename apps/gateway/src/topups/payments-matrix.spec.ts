@@ -182,9 +182,6 @@ const HINTED_ROWS = rows((story) => {
 /** With a stopped clock, and without a trusted report: the payment is found when the clock runs again. */
 const UNHINTED_ROWS = rows((story) => (story === 'exact' ? ['never', 'forged'] : []));
 
-/** The scenarios take a few seconds, and longer on a busy host. */
-const TOLD_WITHIN_MS = 90_000;
-
 const outcomes = new Map<Row, ScenarioOutcome | Error>();
 const opened = new AsyncDisposableStack();
 let terms: PaymentTerms;
@@ -221,7 +218,7 @@ beforeAll(async () => {
   foundUnhinted = UNHINTED_ROWS.filter((row) => outcomes.has(row));
   goOn();
   await found;
-}, TOLD_WITHIN_MS);
+});
 afterAll(() => opened.disposeAsync());
 
 /** Starts one gateway per backend, which prefers that backend, and returns its URL by backend. */

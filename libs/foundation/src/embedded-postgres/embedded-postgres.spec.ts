@@ -3,22 +3,20 @@ import { once } from 'node:events';
 import { chmod, copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { type EmbeddedPostgres, StartError, startEmbeddedPostgres } from '#foundation';
+import { waitUntil } from '#testing';
 import { findUnprivilegedUser, locateBinaries } from './binaries.ts';
 import { readOrCreatePassword } from './cluster.ts';
 import { IN_USE_LOCK_ID, joinOrStartServer, stopServer, toConnectionUrl } from './server.ts';
 
-const DEADLINE_MS = 10_000;
-const LOOK_AGAIN_MS = 10;
 /** No test here is about durability after a power failure. */
 const FAST = ['fsync=off', 'shared_buffers=16MB'];
 const BUILT = path.resolve(
   import.meta.dirname,
   '../../../../dist/libs/foundation/src/embedded-postgres/embedded-postgres.js',
 );
-jest.setTimeout(30_000);
 
 let dataDir: string;
 let opened: EmbeddedPostgres[] = [];
@@ -30,7 +28,7 @@ afterEach(async () => {
   for (const each of processes) each.kill('SIGKILL');
   for (const each of opened) await each.close();
   [processes, opened] = [[], []];
-  await until(async () => (await server()) === undefined);
+  await waitUntil(async () => (await server()) === undefined);
 });
 afterAll(() => rm(dataDir, { recursive: true }));
 
@@ -80,14 +78,6 @@ async function server(): Promise<number | undefined> {
     return pid;
   } catch {
     return undefined;
-  }
-}
-
-async function until(happened: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + DEADLINE_MS;
-  while (!(await happened())) {
-    if (performance.now() > deadline) throw new Error('what was waited for did not happen');
-    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
   }
 }
 
@@ -161,7 +151,9 @@ describe('the embedded database', () => {
     const closing = last.close().then(() => {
       isClosed = true;
     });
-    await until(async () => isClosed || (await killed.query('select from pg_locks where not granted')).rowCount === 1);
+    await waitUntil(
+      async () => isClosed || (await killed.query('select from pg_locks where not granted')).rowCount === 1,
+    );
     await killed.end();
     await closing;
     expect(await server()).toBeUndefined();
@@ -204,7 +196,7 @@ describe('the embedded database', () => {
   test('reports that it was killed, and starts again despite its stale pid file', async () => {
     const first = await start();
     process.kill((await server()) as number, 'SIGKILL');
-    await until(async () => !first.isRunning());
+    await waitUntil(async () => !first.isRunning());
     const second = await start();
     expect(await ask(second.url, 'select 1')).toBe(1);
   });

@@ -5,7 +5,7 @@ import type { PayOptions } from '../world/sandbox-wallet.ts';
 
 const EXPIRY_SECONDS = 900;
 const CONFIRMATIONS = 2;
-const FOUND_WITHIN_MS = 5_000;
+const FOUND_WITHIN_MS = 100_000;
 const POLL_INTERVAL_MS = 20;
 
 /**

@@ -6,7 +6,7 @@ import path from 'node:path';
 /** Environment variable with the directory of this test run's PostgreSQL. Set for all workers. */
 export const POSTGRES_DIRECTORY = 'TEST_POSTGRES_DIRECTORY';
 
-const STOP_TIMEOUT_MS = 3_000;
+const STOP_TIMEOUT_MS = 60_000;
 const POLL_MS = 5;
 
 /** Reserves the directory. The first suite that needs a database starts the server there (`test-database.ts`). */

@@ -27,6 +27,7 @@ import { ProjectorModule } from '../../../../apps/projector/src/projector.module
 import { SagasModule } from '../../../../apps/sagas/src/sagas.module.ts';
 import { startSandbox } from '../../../../apps/sandbox/src/sandbox.ts';
 import { ContractGate } from '../provider-contracts/gate.ts';
+import { waitUntil } from '../wait-until.ts';
 import { SandboxBillReader } from './sandbox-bill.ts';
 import { type EnvironmentVariables, resolveSandboxSettings } from './sandbox-settings.ts';
 import { copyCatalogue, TEST_DAY } from './test-catalogue.ts';
@@ -38,8 +39,6 @@ const UNLIMITED = {
   INVOICES_PER_HOUR_OF_ADDRESS: '1000000',
   WRONG_CREDENTIALS_PER_MINUTE: '1000000',
 };
-const SETTLED_WITHIN_MS = 15_000;
-const POLL_INTERVAL_MS = 10;
 
 export interface TestAccount {
   readonly creditId: string;
@@ -52,6 +51,8 @@ export interface TestWallet {
 }
 
 export class TestWorld {
+  readonly waitUntil = waitUntil;
+
   private constructor(
     readonly api: string,
     readonly sandbox: string,
@@ -279,15 +280,6 @@ export class TestWorld {
     if (!account) return allEvents;
     const streams = toAccountIds(account.creditId, this.parts.app.get(Secrets)).map((id) => `account-${id}`);
     return allEvents.filter(({ stream }) => streams.includes(stream));
-  }
-
-  /** Waits until the condition is met. @throws Error if it is not met within SETTLED_WITHIN_MS */
-  async waitUntil(condition: () => Promise<boolean>): Promise<void> {
-    const deadline = performance.now() + SETTLED_WITHIN_MS;
-    while (!(await condition())) {
-      if (performance.now() > deadline) throw new Error('the expected condition was not met in time');
-      await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
-    }
   }
 }
 

@@ -98,4 +98,4 @@ test('estimates and charges the listed price of a video, and records the cost th
   const lines: string[] = [];
   await verify(world.foundation, (line) => lines.push(line));
   expect(lines.at(-1)).toBe('drift 0');
-}, 30_000);
+});

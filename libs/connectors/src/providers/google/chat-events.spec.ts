@@ -231,8 +231,11 @@ describe('a response of Gemini', () => {
   });
 
   test.each(['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL'])('with an invalid call fails: %s', (finishReason) => {
-    expect(translate([end(finishReason)]).failure).toMatchObject({ code: 'upstream_error', hasOpenCost: true });
+    const { failure } = translate([end(finishReason)]);
+    expect(failure).toMatchObject({ code: 'upstream_error', unpaidUsage: usage, hasOpenCost: false });
     expect(() => complete(end(finishReason))).toThrow('The model generated an invalid tool call');
+    const uncounted = translate([event([], { finishReason })]).failure;
+    expect(uncounted).toMatchObject({ unpaidUsage: undefined, hasOpenCost: true });
   });
 
   test.each([

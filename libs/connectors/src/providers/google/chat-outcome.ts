@@ -65,7 +65,8 @@ export function toCompletionEnd(
 ): CompletionEnd {
   if (INVALID_CALL.has(finishReason))
     throw new UpstreamError('upstream_error', 'The model generated an invalid tool call', {
-      hasOpenCost: true,
+      hasOpenCost: usage === undefined,
+      unpaidUsage: usage,
       vendorId: getResponseId(response),
     });
   if (!WITHHELD.has(finishReason))
