@@ -6,6 +6,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { Clock } from '#application';
 import { verify } from '#audit';
 import { readPayments } from '#catalogue';
 import type { PaymentTerms } from '#domain';
@@ -212,6 +214,7 @@ beforeAll(async () => {
   await tellAll(ROWS);
   const goOn = world.stopClock();
   const unhinted = await Promise.all(UNHINTED_ROWS.map(async (row) => [row, await ask(row, apiOf(row))] as const));
+  await waitForFirstPolls(unhinted.map(([, asked]) => asked));
   await tellAll(HINTED_ROWS);
   const found = Promise.all(unhinted.map(([row, asked]) => tell(row, Promise.resolve(asked))));
   await tellAll(HINTED_ROWS.filter(({ story }) => story === 'exact')); // in this time, polls would find the others
@@ -220,6 +223,16 @@ beforeAll(async () => {
   await found;
 });
 afterAll(() => opened.disposeAsync());
+
+/** Waits until the top-ups were polled once, as each is after its invoice. With a stopped clock, they are not due again. */
+async function waitForFirstPolls(topups: readonly RequestedTopup[]): Promise<void> {
+  const database = new pg.Client({ connectionString: world.databaseUrl });
+  await database.connect();
+  const polled = `select from es.due where workflow = 'topups' and id = any($1) and at > $2`;
+  const values = [topups.map(({ topupId }) => topupId), world.getService(Clock).now()];
+  await world.waitUntil(async () => (await database.query(polled, values)).rowCount === topups.length);
+  await database.end();
+}
 
 /** Starts one gateway per backend, which prefers that backend, and returns its URL by backend. */
 async function gatewaysBy(backends: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {

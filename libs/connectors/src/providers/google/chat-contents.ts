@@ -6,7 +6,7 @@ import { parseDataUrl } from '../chat/data-url.ts';
 import { parseToolArguments } from '../chat/tool-arguments.ts';
 import { toSignatures } from './thought-signatures.ts';
 
-/** Images by the end of their URL. Of other URLs, Google reads the type from the response. */
+/** Images by the end of their URL. */
 const IMAGE_TYPES: ReadonlyMap<string, string> = new Map([
   ['png', 'image/png'],
   ['jpg', 'image/jpeg'],
@@ -15,6 +15,14 @@ const IMAGE_TYPES: ReadonlyMap<string, string> = new Map([
   ['heic', 'image/heic'],
   ['heif', 'image/heif'],
 ]);
+
+/** The declared type of an image whose URL has no known end: Google rejects a file that is not an image. */
+const ANY_IMAGE_TYPE = 'image/jpeg';
+/** Google reads these addresses as videos, whatever type is declared, and counts up to 300 tokens for each second. */
+const VIDEO_HOST = /(^|\.)(youtube\.com|youtube-nocookie\.com|youtu\.be)\.?$/i;
+
+/** Files at this address belong to the operator's project, for example generated videos. */
+const PROJECT_FILES_HOST = 'generativelanguage.googleapis.com';
 
 /** Files of other types, such as recordings, may have prices of their own: https://ai.google.dev/gemini-api/docs/pricing */
 const DOCUMENT_TYPE = /^(application\/pdf|text\/[\w.+-]+)$/;
@@ -136,9 +144,9 @@ function toPart({ type, text, refusal, image_url, file, input_audio, video_url }
     case 'refusal':
       return toTextParts(refusal);
     case 'image_url':
-      return [toMedia(getUrl(image_url), 'image_url')];
+      return [toImage(getUrl(image_url))];
     case 'video_url':
-      return [toMedia(getUrl(video_url), 'video_url')];
+      return [toVideo(getUrl(video_url))];
     case 'file':
       return [toDocument(file)];
     case 'input_audio':
@@ -157,15 +165,26 @@ function getUrl(value: unknown): unknown {
   return isJsonObject(value) ? value.url : value;
 }
 
-/** Google fetches public URLs itself: https://ai.google.dev/gemini-api/docs/file-input-methods#external-urls */
-function toMedia(url: unknown, field: string): JsonObject {
+/** Declares an image, because another file may have many times the tokens that were held for an image. */
+function toImage(url: unknown): JsonObject {
   const inlineData = toInlineData(url);
   if (inlineData) return { inlineData };
-  if (typeof url !== 'string' || !/^https?:\/\//i.test(url))
-    throw invalidMessages(`${field} must be a base64 data: URL or an http or https URL`);
-  const [, extension = ''] = /\.(\w+)(?:[?#]|$)/.exec(url) ?? [];
-  const mimeType = IMAGE_TYPES.get(extension.toLowerCase());
-  return { fileData: { ...(mimeType === undefined ? {} : { mimeType }), fileUri: url } };
+  const { href, hostname, pathname } = parseUrl(url, 'image_url');
+  if (VIDEO_HOST.test(hostname)) throw invalidMessages('image_url must be the URL of an image, not of a video');
+  const extension = /\.(\w+)$/.exec(pathname)?.[1]?.toLowerCase() ?? '';
+  return { fileData: { mimeType: IMAGE_TYPES.get(extension) ?? ANY_IMAGE_TYPE, fileUri: href } };
+}
+
+function toVideo(url: unknown): JsonObject {
+  const inlineData = toInlineData(url);
+  return inlineData ? { inlineData } : { fileData: { fileUri: parseUrl(url, 'video_url').href } };
+}
+
+/** Google fetches public URLs itself: https://ai.google.dev/gemini-api/docs/file-input-methods#external-urls */
+function parseUrl(url: unknown, field: string): URL {
+  const parsed = typeof url === 'string' ? URL.parse(url) : null;
+  if (parsed && /^https?:$/.test(parsed.protocol) && parsed.hostname !== PROJECT_FILES_HOST) return parsed;
+  throw invalidMessages(`${field} must be a base64 data: URL or a public http or https URL`);
 }
 
 function toDocument(file: unknown): JsonObject {

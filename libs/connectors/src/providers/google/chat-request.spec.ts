@@ -85,7 +85,13 @@ describe('a request to Gemini', () => {
     ['the result of an unknown call', { messages: [{ role: 'tool', tool_call_id: 'x', content: '' }] }],
     ['an unknown part', { messages: [{ role: 'user', content: [{ type: 'x' }] }] }],
     ['a recording as a file', { messages: [{ role: 'user', content: [file('audio/mp3')] }] }],
-    ['an image by another scheme', { messages: [{ role: 'user', content: [image('ftp://a/b.png')] }] }],
+    ...[
+      'ftp://a/b.png',
+      'https://',
+      'https://generativelanguage.googleapis.com/v1beta/files/a',
+      'https://www.youtube.com/watch?v=a',
+      'http://YOUTU.BE./a.png',
+    ].map((url): [string, JsonObject] => [`the image ${url}`, { messages: [{ role: 'user', content: [image(url)] }] }]),
   ])('is not sent with %s', async (_, more) => {
     await expect(translated(more)).rejects.toThrow(UpstreamError);
     await expect(translated(more)).rejects.toMatchObject({ code: 'invalid_request', status: undefined });
@@ -128,7 +134,11 @@ describe('a conversation', () => {
       image('https://a.b/c.JPG?d=1'),
       { fileData: { mimeType: 'image/jpeg', fileUri: 'https://a.b/c.JPG?d=1' } },
     ],
-    ['an image by a URL without type', image('https://a.b/c'), { fileData: { fileUri: 'https://a.b/c' } }],
+    [
+      'an image by a URL without type',
+      image('https://a.b/c.mp3/d?e=.mp4'),
+      { fileData: { mimeType: 'image/jpeg', fileUri: 'https://a.b/c.mp3/d?e=.mp4' } },
+    ],
     ['a document', file('application/pdf'), { inlineData: { mimeType: 'application/pdf', data: 'AAAA' } }],
     ['a text file', file('text/plain'), { inlineData: { mimeType: 'text/plain', data: 'AAAA' } }],
     [
