@@ -41,10 +41,11 @@ test('a gateway that has just started knows the lengths per choice and the speed
     expect((await world.sendChat(account, `tokens=${TOKENS_PER_CHOICE}`, more)).status).toBe(200);
   }
   await world.waitUntil(async () => {
-    const { rows } = await pool.query('select count(*)::int as shared from limits.samples where name like $1', [
-      `output tokens of ${MODEL}`,
-    ]);
-    return rows[0].shared >= 20;
+    const { rowCount } = await pool.query(
+      'select from limits.samples where name like any($1) group by name having count(*) >= 20',
+      [[`output tokens of ${MODEL}`, `tokens per second of % ${MODEL}`]],
+    );
+    return rowCount === 2;
   });
   const { amount, stopPrice } = await hold(poor, await world.addGateway());
   const usd = Number(amount) / 1e12;
