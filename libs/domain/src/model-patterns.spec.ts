@@ -38,6 +38,7 @@ test('a pattern matches the ids that the corresponding regular expression matche
 });
 
 test('a pattern with many wildcards is matched in linear time', () => {
-  // Trying all combinations would not end in a lifetime.
+  const started = performance.now();
   expect(isModelAllowed('a'.repeat(200), [`${'*a'.repeat(99)}*b`])).toBe(false);
+  expect(performance.now() - started).toBeLessThan(100);
 });

@@ -51,6 +51,7 @@ export interface TestWallet {
 }
 
 export class TestWorld {
+  /** For tests that have a world and import nothing else. */
   readonly waitUntil = waitUntil;
 
   private constructor(

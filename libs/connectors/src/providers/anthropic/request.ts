@@ -50,6 +50,7 @@ export async function toMessagesRequest(
   if (forcesTool && !canForce) system.push({ type: 'text', text: describeForcedCall(requestedChoice) });
   const allowedChoice = forcesTool && !canForce ? toUnforced(requestedChoice) : requestedChoice;
   const firstChoice = choosesSearch ? { type: 'tool', name: WEB_SEARCH } : allowedChoice;
+  const turns = continueTurn(messages, paused);
   const continuesTurn = paused.length > 0 || hasSearched(messages.at(-1));
   const choice = continuesTurn ? continueToolChoice(requestedChoice, search) : firstChoice;
   const { format, instruction } = await toOutputFormat(body.response_format, parts);
@@ -57,7 +58,7 @@ export async function toMessagesRequest(
   return {
     model: body.model,
     max_tokens: maxTokens,
-    messages: acceptsBlocks ? continueTurn(messages, paused) : withoutThinking(continueTurn(messages, paused)),
+    messages: acceptsBlocks ? turns : withoutThinking(turns),
     ...(system.length === 0 ? {} : { system }),
     ...(tools.length === 0 ? {} : { tools }),
     ...(choice ? { tool_choice: choice } : {}),

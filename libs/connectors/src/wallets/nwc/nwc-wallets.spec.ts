@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { WalletResponse } from '#application';
 import { NwcWallets } from '#connectors';
+import { waitUntil } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
@@ -14,10 +15,6 @@ afterAll(async () => {
   await wallets.close();
   await sandbox.close();
 });
-
-async function until(happened: () => Promise<boolean>): Promise<void> {
-  while (!(await happened())) await new Promise((resolve) => setTimeout(resolve, 10));
-}
 
 async function call(method: string, path: string, body?: object) {
   const headers = { 'content-type': 'application/json', 'grpc-metadata-macaroon': '00' };
@@ -57,7 +54,7 @@ describe('a wallet', () => {
     const wallet = await wallets.connect(two);
     expect(wallet.relays).toHaveLength(2);
     await wallets.pay(wallet, await invoice(), () => {});
-    await until(async () => (await call('GET', `/nwc/wallets/${id}`)).payments.length === 1);
+    await waitUntil(async () => (await call('GET', `/nwc/wallets/${id}`)).payments.length === 1);
   });
 
   test('rejects a payment with a reason', async () => {
