@@ -19,10 +19,9 @@ const IMAGE_TYPES: ReadonlyMap<string, string> = new Map([
 /** The declared type of an image whose URL has no known end: Google rejects a file that is not an image. */
 const ANY_IMAGE_TYPE = 'image/jpeg';
 /** Google reads these addresses as videos, whatever type is declared, and counts up to 300 tokens for each second. */
-const VIDEO_HOST = /(^|\.)(youtube\.com|youtube-nocookie\.com|youtu\.be)\.?$/i;
-
+const VIDEO_HOST = /(^|\.)(youtube\.com|youtube-nocookie\.com|youtu\.be)\.?$/;
 /** Files at this address belong to the operator's project, for example generated videos. */
-const PROJECT_FILES_HOST = 'generativelanguage.googleapis.com';
+const PROJECT_FILES_HOST = /^generativelanguage\.googleapis\.com\.?$/;
 
 /** Files of other types, such as recordings, may have prices of their own: https://ai.google.dev/gemini-api/docs/pricing */
 const DOCUMENT_TYPE = /^(application\/pdf|text\/[\w.+-]+)$/;
@@ -183,7 +182,7 @@ function toVideo(url: unknown): JsonObject {
 /** Google fetches public URLs itself: https://ai.google.dev/gemini-api/docs/file-input-methods#external-urls */
 function parseUrl(url: unknown, field: string): URL {
   const parsed = typeof url === 'string' ? URL.parse(url) : null;
-  if (parsed && /^https?:$/.test(parsed.protocol) && parsed.hostname !== PROJECT_FILES_HOST) return parsed;
+  if (parsed && /^https?:$/.test(parsed.protocol) && !PROJECT_FILES_HOST.test(parsed.hostname)) return parsed;
   throw invalidMessages(`${field} must be a base64 data: URL or a public http or https URL`);
 }
 

@@ -89,6 +89,7 @@ describe('a request to Gemini', () => {
       'ftp://a/b.png',
       'https://',
       'https://generativelanguage.googleapis.com/v1beta/files/a',
+      'https://generativelanguage.GOOGLEAPIS.com./v1beta/files/a',
       'https://www.youtube.com/watch?v=a',
       'http://YOUTU.BE./a.png',
     ].map((url): [string, JsonObject] => [`the image ${url}`, { messages: [{ role: 'user', content: [image(url)] }] }]),
