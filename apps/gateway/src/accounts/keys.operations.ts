@@ -45,7 +45,7 @@ export const updateKey: OperationOptions = {
   tag: 'Keys',
   summary: 'Updates a key',
   description:
-    'Omitted fields stay unchanged; null removes a limit, a period, an expiry, a list of models or all tags. A block holds from the next request on.',
+    'Omitted fields stay unchanged; null removes a limit with its period, a period, an expiry, a list of models or all tags. A block holds from the next request on.',
   auth: 'account',
   params: ID,
   body: KeyChanges,

@@ -151,12 +151,12 @@ describe('a client that disconnects', () => {
 describe('a response that exceeds the total timeout', () => {
   test('ends with a timeout, and is charged for what has arrived', async () => {
     const account = await world.createAccount(1.05);
-    const { events } = await world.sendChat(account, 'tokens=64 chunk_delay=100', { stream: true });
-    expect(events.at(-3)).toMatchObject({ error: { code: 'timeout', type: 'timeout' } });
-    expect(events.at(-1)).toBe('[DONE]');
+    const { events, isComplete } = await world.sendChat(account, 'tokens=64 chunk_delay=100', { stream: true });
+    expect(events.at(-1)).toMatchObject({ error: { code: 'timeout', type: 'timeout' } });
+    expect(isComplete).toBe(false);
     const { charge, record } = await settled(account);
     expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'timeout' });
-    expect(record.price_in_usd).toBe(events.at(-2).usage.cost);
+    expect(record.price_in_usd).toBe(events.at(-1).usage.cost);
   });
 
   test('is an error without a charge if nothing has arrived', async () => {

@@ -52,6 +52,7 @@ describe('a provider that delivers nothing', () => {
     {
       fault: '429',
       status: 429,
+      retryAfter: '1',
       type: 'rate_limit_error',
       code: 'rate_limited',
       tries: Array(3).fill(['rate_limited', 429]),
@@ -59,6 +60,7 @@ describe('a provider that delivers nothing', () => {
     {
       fault: '500',
       status: 502,
+      retryAfter: '2',
       type: 'upstream_error',
       code: 'upstream_error',
       tries: Array(3).fill(['upstream_error', 500]),
@@ -67,18 +69,19 @@ describe('a provider that delivers nothing', () => {
     {
       fault: 'refuse',
       status: 503,
+      retryAfter: '2',
       type: 'upstream_unavailable',
       code: 'upstream_unavailable',
       tries: Array(3).fill(['upstream_unavailable', undefined]),
     },
   ])(
     'leads for fault $fault to status $status without a charge, non-streaming and streamed',
-    async ({ fault, status, type, code, tries }) => {
+    async ({ fault, status, retryAfter = null, type, code, tries }) => {
       for (const exchanged of await Promise.all(BOTH.map((stream) => exchange(`fault=${fault}`, stream)))) {
         const { answer, facts, record } = exchanged;
         expect(answer.status).toBe(status);
         expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
-        expect(answer.headers.get('retry-after')).toBe(status === 429 ? '1' : null);
+        expect(answer.headers.get('retry-after')).toBe(retryAfter);
         expect(answer.body).toMatchObject({ status: 'error', statusCode: status, error: { type } });
         expect(types(exchanged)).toEqual(['HoldReleased']);
         // The provider's message may quote the request, so only the caller receives it; the event has a fixed text.
@@ -135,11 +138,13 @@ describe('a non-streaming response', () => {
 describe('a stream', () => {
   test('has an error chunk if it ends early, and what was delivered is charged as an estimate', async () => {
     const exchanged = await exchange('fault=cut tokens=8', { stream: true });
-    const { events, status, headers } = exchanged.answer;
-    expect(status).toBe(200);
+    const { events, status, headers, isComplete } = exchanged.answer;
+    expect([status, isComplete]).toEqual([200, false]);
     const text = events.map((each) => each.choices?.[0]?.delta.content ?? '').join('');
     expect(text).toBe('every coin that comes ');
-    expect(events.slice(-3)).toEqual([
+    expect(Object.keys(events.at(-1))[0]).toBe('error'); // where some clients expect it
+    expect(events.slice(-2)).toEqual([
+      expect.objectContaining({ choices: [expect.objectContaining({ finish_reason: null })] }),
       {
         id: headers.get('x-generation-id'),
         object: 'chat.completion.chunk',
@@ -151,9 +156,8 @@ describe('a stream', () => {
           metadata: { error_type: 'provider_unavailable' },
         }),
         choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }],
+        usage: expect.objectContaining({ cost: exchanged.record.price_in_usd }),
       },
-      expect.objectContaining({ usage: expect.objectContaining({ cost: exchanged.record.price_in_usd }) }),
-      '[DONE]',
     ]);
     expect(types(exchanged)).toEqual(['HoldSettled']);
     expect(exchanged.facts[0]?.data.charge).toMatchObject({
@@ -172,11 +176,11 @@ describe('a stream', () => {
       const exchanged = await exchange(`id="early ${fault}" fault=${fault} fault_times=1 tokens=1`, { stream: true });
       expect(exchanged.answer.status).toBe(200);
       expect(exchanged.answer.events[0].choices[0].delta).toMatchObject({ role: 'assistant', content: '' });
-      expect(exchanged.answer.events.at(-3)).toMatchObject({
+      expect(exchanged.answer.events.at(-1)).toMatchObject({
         error: { code: 'upstream_error' },
         choices: [{ finish_reason: 'error' }],
+        usage: { total_tokens: 0, cost: 0 },
       });
-      expect(exchanged.answer.events.at(-2).usage).toMatchObject({ total_tokens: 0, cost: 0 });
       expect(types(exchanged)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
       const [item] = exchanged.facts[1]?.data.charge.items ?? [];
       expect(item).toMatchObject({ estimated: true, usage: { input: expect.any(Number) } });
@@ -188,11 +192,26 @@ describe('a stream', () => {
 
   test('ends with a timeout if it becomes idle, and is charged for what was delivered', async () => {
     const exchanged = await exchange('tokens=2 chunk_delay=2000', { stream: true });
-    expect(exchanged.answer.events.at(-3)).toMatchObject({ error: { code: 'timeout', type: 'timeout' } });
+    expect(exchanged.answer.events.at(-1)).toMatchObject({ error: { code: 'timeout', type: 'timeout' } });
     expect(types(exchanged)).toEqual(['HoldSettled']);
     expect(exchanged.facts[0]?.data.charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'timeout' });
     expect(exchanged.record).toMatchObject({ error_code: 'timeout', isEstimated: true });
     expect(exchanged.record.price_in_usd).toBeGreaterThan(0);
+  });
+
+  test.each([
+    ['/v1/chat/completions', { messages: [{ role: 'user', content: 'Hi' }] }],
+    ['/v1/completions', { prompt: 'Hi' }],
+    ['/v1/responses', { input: 'Hi' }],
+    ['/v1/messages', { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 8 }],
+  ])('is not sent again to a client that reconnects by itself: %s', async (route, fields) => {
+    const account = await world.createAccount(1.05);
+    const before = (await world.listEvents(account)).length;
+    const headers = { authorization: `Bearer ${account.apiKey}`, 'last-event-id': '' };
+    const body = { model: 'openai/gpt-5-mini', stream: true, ...fields };
+    const { status, text } = await world.send('POST', route, { body, headers });
+    expect([status, text]).toEqual([400, expect.stringContaining('without Last-Event-ID')]);
+    expect(await world.listEvents(account)).toHaveLength(before);
   });
 
   test('may wait longer for its first chunk than the idle timeout between chunks', async () => {
@@ -282,9 +301,9 @@ describe('a stream that waits for its first byte', () => {
   const COMMENT = ': COUNTINGHOUSE PROCESSING\n\n';
   const ask = async (directive: string, usd = 1.05) => {
     const account = await patient.createAccount(usd);
-    const { status, text } = await patient.sendChat(account, directive, { stream: true });
+    const { status, text, isComplete } = await patient.sendChat(account, directive, { stream: true });
     const { balance } = (await patient.post('/credits/balance', undefined, account)).body;
-    return { status, text, spent: usd - balance };
+    return { status, text, isComplete, spent: usd - balance };
   };
 
   test('begins with a comment, has the usage, ends with [DONE], and is charged', async () => {
@@ -295,13 +314,11 @@ describe('a stream that waits for its first byte', () => {
     expect(spent).toBeGreaterThan(0);
   });
 
-  test('has an error chunk and ends with [DONE] if it fails after the comment, and costs nothing', async () => {
-    const { status, text, spent } = await ask('fault=timeout');
+  test('has an error chunk and no end if it fails after the comment, and costs nothing', async () => {
+    const { status, text, isComplete, spent } = await ask('fault=timeout');
     expect([status, text.slice(0, COMMENT.length)]).toEqual([200, COMMENT]);
-    expect(text).toContain('"model":"openai/gpt-5-mini","error":{');
-    expect(text).toContain('"type":"timeout"');
-    expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
-    expect(spent).toBe(0);
+    expect(text.slice(COMMENT.length)).toMatch(/^(: .*\n\n)*data: \{"error":\{.*"type":"timeout".*\}\n\n$/);
+    expect([isComplete, spent]).toEqual([false, 0]);
   });
 
   test('has an error status if it fails before the comment or for lack of money', async () => {

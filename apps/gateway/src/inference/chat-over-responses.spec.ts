@@ -147,7 +147,7 @@ describe('a chat with a model that supports only the Responses API', () => {
 
   test.each(['cut', 'error'])('is charged for what was delivered if it ends early (%s)', async (fault) => {
     const { events } = await ask(`fault=${fault} tokens=8`, { stream: true });
-    expect(events.at(-3)).toMatchObject({ error: { code: 'upstream_error' }, choices: [{ finish_reason: 'error' }] });
+    expect(events.at(-1)).toMatchObject({ error: { code: 'upstream_error' }, choices: [{ finish_reason: 'error' }] });
     expect(await lastCharge()).toMatchObject({ errorCode: 'upstream_error', items: [{ estimated: true }] });
   });
 

@@ -1,7 +1,6 @@
 /** Chat completions, non-streaming and streamed, in OpenAI's format with the additions of OpenRouter. */
 import type { FastifyReply } from 'fastify';
 import {
-  type ChatBody,
   type CompletionSource,
   type CompletionWriter,
   formatSseEvent,
@@ -56,19 +55,17 @@ function toChoiceJson({ message, native_finish_reason = null, ...choice }: JsonO
 export class ChatStreamWriter extends SseWriter implements CompletionWriter {
   /** Creation time of every chunk, in Unix seconds. */
   readonly created = Math.floor(Date.now() / 1000);
-  private model: string;
 
   /**
-   * @param body the request, which decides whether the last chunk has an empty choice or none
+   * @param model the model of the request, until the source of the completion is known
    * @param translate converts each chunk for a client of an older format
    */
   constructor(
     reply: FastifyReply,
-    private readonly body: ChatBody,
+    private model: string,
     private readonly translate?: TranslateChunk,
   ) {
     super(reply);
-    this.model = body.model;
   }
 
   override begin(source?: CompletionSource): void {
@@ -80,33 +77,22 @@ export class ChatStreamWriter extends SseWriter implements CompletionWriter {
     return super.write(this.translate ? translateEvents(events, this.translate) : events);
   }
 
+  /** Sends the usage and `[DONE]`, or the failure as the last chunk of a response without an end. */
   end(receipt: Receipt | undefined, failure?: unknown): void {
-    const { requestId, created, model, translate = identity } = this;
+    const { requestId, created, model } = this;
     const head = { id: `gen-${requestId}`, object: 'chat.completion.chunk', created, model };
-    const usage = receipt ? [{ ...head, choices: this.lastChoices, usage: toUsageJson(receipt) }] : [];
-    const error = failure
-      ? selectErrorFormat(this.request).createEvent(toErrorResponse(failure) ?? INTERNAL_ERROR)
-      : undefined;
-    const events = error ? [{ ...head, ...toErrorChunk(error) }, ...usage] : usage;
-    this.finish(
-      [...events.map((event) => JSON.stringify(translate(event))), SSE_DONE]
-        .map((data) => formatSseEvent(data))
-        .join(''),
-    );
+    const usage = receipt ? { usage: toUsageJson(receipt) } : {};
+    if (failure) this.finishIncomplete(this.formatChunk({ ...this.createErrorChunk(failure, head), ...usage }));
+    else this.finish((receipt ? this.formatChunk({ ...head, choices: [], ...usage }) : '') + formatSseEvent(SSE_DONE));
   }
 
-  /**
-   * OpenAI sends a chunk without choices only if the request has `include_usage`. Clients that did not set this
-   * option may read the first choice of every chunk.
-   */
-  private get lastChoices(): readonly object[] {
-    const streamOptions = this.body.stream_options as { readonly include_usage?: unknown } | null | undefined;
-    return streamOptions?.include_usage === true ? [] : [{ index: 0, delta: {}, finish_reason: null }];
+  /** The error comes first, because some clients check only there. OpenRouter's clients require the choice. */
+  private createErrorChunk(failure: unknown, head: object): object {
+    const error = selectErrorFormat(this.request).createEvent(toErrorResponse(failure) ?? INTERNAL_ERROR);
+    return { error, ...head, choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }] };
   }
-}
 
-const identity: TranslateChunk = (chunk) => chunk;
-
-function toErrorChunk(error: object) {
-  return { error, choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }] };
+  private formatChunk(chunk: JsonObject): string {
+    return formatSseEvent(JSON.stringify(this.translate ? this.translate(chunk) : chunk));
+  }
 }

@@ -41,7 +41,7 @@ export class ChatController {
     await this.paid.serveOnce(request, reply, caller, async (payer, connection) => {
       const toolsRequest = toToolsRequest(body);
       const chat = toolsRequest?.body ?? body;
-      const writer = body.stream ? new ChatStreamWriter(reply, chat, toolsRequest?.translate) : undefined;
+      const writer = body.stream ? new ChatStreamWriter(reply, chat.model, toolsRequest?.translate) : undefined;
       const params = { requestId: request.id, source: getQuerySource(request), connection, body: chat } as const;
       const { created } = writer ?? {};
       const result = await this.commands.execute(

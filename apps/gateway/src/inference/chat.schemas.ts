@@ -174,5 +174,5 @@ export const ChatCompletionChunk = nameSchema('ChatCompletionChunk', {
     ),
   ),
   description:
-    'The data of one SSE event. The second to last event has the usage and its cost, unless charging failed; the last one is [DONE].',
+    'The data of one SSE event. The second to last event has the usage and its cost, unless charging failed; the last one is [DONE]. The last event of an interrupted stream has `error`, and the connection is closed without an end of the response.',
 });

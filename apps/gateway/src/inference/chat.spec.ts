@@ -203,7 +203,7 @@ describe('a streamed chat completion', () => {
       [{}, 'stop'],
     ]);
     expect(events.at(-2)).toMatchObject({
-      choices: [{ index: 0, delta: {}, finish_reason: null }],
+      choices: [],
       usage: { total_tokens: 18, cost: 0.00001028625 },
     });
   });
@@ -223,26 +223,21 @@ describe('a streamed chat completion', () => {
   );
 
   test.each([GPT, 'anthropic/claude-haiku-4.5', 'openai/gpt-5-codex', 'deepseek/deepseek-r1'])(
-    'has one creation time, and every chunk has a choice: %s',
+    'has one creation time, and every chunk but the last one has a choice: %s',
     async (model) => {
-      const chunks = (await stream({ model, plugins: [{ id: 'web', engine: 'exa' }] })).events.slice(0, -1);
+      const chunks = (await stream({ model, plugins: [{ id: 'web', engine: 'exa' }] })).events.slice(0, -2);
       expect(new Set(chunks.map(({ created }) => created)).size).toBe(1);
       for (const { choices } of chunks) expect(choices[0].delta).toBeDefined();
     },
   );
 
-  test('reports its usage, in a chunk without choices only if include_usage is true', async () => {
-    const last = [{ index: 0, delta: {}, finish_reason: null }];
-    for (const [stream_options, choices] of [
-      [{ include_usage: false }, last],
-      [{ include_usage: true }, []],
-      [null, last],
-    ])
-      expect((await stream({ stream_options })).events.at(-2)).toMatchObject({
-        choices,
-        usage: { cost: 0.00001028625 },
-      });
-  });
+  test.each([{ include_usage: false }, { include_usage: true }, null])(
+    'reports its usage in a chunk without choices: %j',
+    async (stream_options) => {
+      const last = { choices: [], usage: { cost: 0.00001028625 } };
+      expect((await stream({ stream_options })).events.at(-2)).toMatchObject(last);
+    },
+  );
 
   test('costs the same as a non-streaming completion, and has been charged when it ends', async () => {
     const other = await world.createAccount(0.105);

@@ -40,7 +40,7 @@ export class CompletionsController {
   ) {
     await this.paid.serveOnce(request, reply, caller, async (payer, connection) => {
       const { body: chat, translate } = toChatRequest(body);
-      const writer = body.stream ? new ChatStreamWriter(reply, chat, translate) : undefined;
+      const writer = body.stream ? new ChatStreamWriter(reply, chat.model, translate) : undefined;
       const params = {
         requestId: request.id,
         source: getQuerySource(request),

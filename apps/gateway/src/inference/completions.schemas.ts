@@ -33,5 +33,5 @@ export const TextCompletionChunk = nameSchema('TextCompletionChunk', {
     ),
   ),
   description:
-    'The data of one SSE event. The second to last event has the usage and its cost, unless charging failed; the last one is [DONE].',
+    'The data of one SSE event. The second to last event has the usage and its cost, unless charging failed; the last one is [DONE]. The last event of an interrupted stream has `error`, and the connection is closed without an end of the response.',
 });

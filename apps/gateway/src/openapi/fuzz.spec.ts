@@ -245,7 +245,8 @@ describe('any input', () => {
           const text = await answer.text();
           const isJson = answer.headers.get('content-type')?.includes('json');
           const { status, headers: told } = answer;
-          const read = { status, headers: told, text, body: isJson ? JSON.parse(text) : undefined, events: [] };
+          const json = isJson ? JSON.parse(text) : undefined;
+          const read = { status, headers: told, text, isComplete: true, body: json, events: [] };
           expectDecent(read, operation);
           await expectFair(read, before.balance);
         }),

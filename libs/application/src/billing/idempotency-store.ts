@@ -31,6 +31,8 @@ export interface SavedHttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: Buffer;
+  /** The connection was closed before the end of the response, and is closed there again for repeats. */
+  readonly isIncomplete?: boolean;
 }
 
 /**

@@ -23,7 +23,7 @@ import type { ChallengeTokens } from './challenge-tokens.ts';
 
 /** The top-up method whose payment backend creates the invoices. */
 const LIGHTNING_METHOD = 'btc-lightning';
-const INVOICE_EXPIRY_SECONDS = 300;
+const INVOICE_EXPIRY_SECONDS = 900;
 /** How long a payment can be used after its invoice has expired. */
 const TOKEN_USABLE_MS = 24 * 60 * 60_000;
 /** How long a challenge can be used after it was issued, if its invoice has the requested expiry. */

@@ -162,11 +162,11 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
 
   private async saveResponse(
     claim: IdempotencyClaim,
-    { status, headers, body }: SavedHttpResponse,
+    { body, ...head }: SavedHttpResponse,
     maxBytes: number,
   ): Promise<boolean> {
-    const head = Buffer.from(`${JSON.stringify({ status, headers })}\n`);
-    const sealed = await this.secrets.sealBytes(await compress(Buffer.concat([head, body])));
+    const line = Buffer.from(`${JSON.stringify(head)}\n`);
+    const sealed = await this.secrets.sealBytes(await compress(Buffer.concat([line, body])));
     const isSaved = await this.updateClaim('keep', claim, {
       // The byte count of the payer is locked, so concurrent requests cannot exceed the limit.
       sql: 'with used as materialized (select app.stored_for_update($1) as bytes) update gateway.answers set answer = $4',

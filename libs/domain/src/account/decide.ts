@@ -66,12 +66,11 @@ function createKey({ key, at }: DataOf<'CreateKey'>, account: AccountState): rea
   return [{ type: 'KeyCreated', data: { ...key, at } }];
 }
 
-function updateKey({ keyId, changes, at }: DataOf<'UpdateKey'>, account: AccountState): readonly AccountEvent[] {
+function updateKey({ keyId, changes: sent, at }: DataOf<'UpdateKey'>, account: AccountState): readonly AccountEvent[] {
   const key = getActiveKey(keyId, account);
-  if (changes.name !== undefined) assertNameFree(changes.name, keyId, account);
-  // A reset period requires a limit. Removing the limit does not remove the period, because only named fields change.
-  if (changes.limit === null && changes.resetPeriod === undefined && key.resetPeriod !== null)
-    reject('invalid_key_settings', 'usage_limit_usd cannot be removed alone: reset_period must be null as well');
+  if (sent.name !== undefined) assertNameFree(sent.name, keyId, account);
+  // A reset period requires a limit, so it ends with the limit.
+  const changes = sent.limit === null && key.resetPeriod !== null ? { resetPeriod: null, ...sent } : sent;
   const after = updateKeyState(key, { keyId, ...changes, at });
   // A key that has expired can be changed: its expiry is validated only if the change has one.
   assertValidKey({ ...after, expireAt: changes.expireAt ?? null }, at);

@@ -89,18 +89,21 @@ describe('the settings of an API key', () => {
       .when(change)
       .then({ type: 'KeyUpdated', data: { keyId: 'k1', name: 'new', at } });
   });
-  test('cannot lose the limit without the reset period', () => {
+  test('lose the reset period with the limit', () => {
     const change = (changes: object): AccountCommand => ({ type: 'UpdateKey', data: { keyId: 'k1', changes, at } });
     const past = [opened, keyed({ limit: pico('1'), resetPeriod: 'daily' })];
     given(...past)
       .when(change({ limit: null }))
-      .thenRefused('invalid_key_settings');
+      .then({ type: 'KeyUpdated', data: { keyId: 'k1', limit: null, resetPeriod: null, at } });
     given(...past)
       .when(change({ limit: null, resetPeriod: null }))
       .then({ type: 'KeyUpdated', data: { keyId: 'k1', limit: null, resetPeriod: null, at } });
     given(...past)
       .when(change({ limit: null, resetPeriod: 'weekly' }))
       .thenRefused('invalid_key_settings');
+    given(opened, keyed({ limit: pico('1') }))
+      .when(change({ limit: null }))
+      .then({ type: 'KeyUpdated', data: { keyId: 'k1', limit: null, at } });
   });
   test('allow one revocation of the key; a second one is rejected', () => {
     const revoke: AccountCommand = { type: 'RevokeKey', data: { keyId: 'k1', at } };

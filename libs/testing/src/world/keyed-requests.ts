@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { type TestAccount, type TestResponse, TestWorld } from './world.ts';
+import type { TestResponse } from './test-response.ts';
+import { type TestAccount, TestWorld } from './world.ts';
 
 const CHAT = '/v1/chat/completions';
 

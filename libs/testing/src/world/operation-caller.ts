@@ -3,7 +3,8 @@
 import { parsePublicKey, sealRequest } from '#ehbp';
 import type { OpenApiDocument, PathOperation } from '../../../../apps/gateway/src/openapi/document.ts';
 import { createForm, PIXEL } from '../inputs/forms.ts';
-import type { TestAccount, TestResponse, TestWorld } from './world.ts';
+import type { TestResponse } from './test-response.ts';
+import type { TestAccount, TestWorld } from './world.ts';
 
 /** An operation at one of its paths. */
 export interface DocumentedOperation {

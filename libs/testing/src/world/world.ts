@@ -32,6 +32,7 @@ import { SandboxBillReader } from './sandbox-bill.ts';
 import { type EnvironmentVariables, resolveSandboxSettings } from './sandbox-settings.ts';
 import { copyCatalogue, TEST_DAY } from './test-catalogue.ts';
 import { createTestDatabase } from './test-database.ts';
+import { readResponse, type TestResponse } from './test-response.ts';
 
 /** Raises the limits per IP address, because all requests of a test come from one address. */
 const UNLIMITED = {
@@ -294,34 +295,6 @@ interface SendOptions {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly api?: string;
-}
-
-export interface TestResponse {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly text: string;
-  /** The body, if it is JSON. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests read responses of every schema
-  readonly body: any;
-  /** The data of server-sent events: parsed JSON, and the text `[DONE]`. */
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  readonly events: readonly any[];
-}
-
-async function readResponse(response: Response): Promise<TestResponse> {
-  const { status, headers } = response;
-  const text = await response.text();
-  // An encrypted body has the content type of its plaintext, so it is not parsed.
-  const type = headers.has('ehbp-response-nonce') ? '' : (headers.get('content-type') ?? '');
-  const body = type.includes('json') ? JSON.parse(text) : undefined;
-  return { status, headers, text, body, events: type.startsWith('text/event-stream') ? parseEvents(text) : [] };
-}
-
-function parseEvents(text: string): readonly unknown[] {
-  const data = text.split('\n\n').filter((event) => event !== '' && !event.startsWith(':'));
-  return data.map((event) =>
-    event === 'data: [DONE]' ? '[DONE]' : JSON.parse(event.replace(/^(event: .*\n)?data: /, '')),
-  );
 }
 
 function toRequestInit(body: unknown) {

@@ -23,7 +23,7 @@ for (const model of MODELS) {
   let text = '';
   // Without include_usage every chunk has a choice with a delta.
   for await (const chunk of await client.chat.completions.create({ model, messages: user(PROMPT), stream: true }))
-    text += chunk.choices[0].delta.content ?? '';
+    text += chunk.choices[0]?.delta.content ?? '';
   assert.equal(text, EXPECTED_TEXT);
 
   const options = { stream: true, stream_options: { include_usage: true } };

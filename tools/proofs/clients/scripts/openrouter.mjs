@@ -26,7 +26,7 @@ for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/
   let usage;
   for await (const chunk of await client.chat.send({ chatRequest: request })) {
     // Like the README of the client, this assumes that every chunk has a choice.
-    text += chunk.choices[0].delta.content ?? '';
+    text += chunk.choices[0]?.delta.content ?? '';
     usage = chunk.usage ?? usage;
   }
   assert.equal(text, 'every coin that');

@@ -39,7 +39,7 @@ def chats(model):
     chat = client.chat.completions.create(model=model, messages=[user(WORDS)])
     assert chat.choices[0].message.content == SAID
     chunks = client.chat.completions.create(model=model, messages=[user(WORDS)], stream=True)
-    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == SAID
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == SAID
     with client.chat.completions.stream(model=model, messages=[user(WORDS)]) as stream:
         text = "".join(event.delta for event in stream if event.type == "content.delta")
         assert (text, stream.get_final_completion().choices[0].message.content) == (SAID, SAID)

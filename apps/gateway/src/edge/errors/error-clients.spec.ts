@@ -85,7 +85,7 @@ describe("an error in OpenAI's format", () => {
 
   test('has its error code within a stream too', async () => {
     const { events } = await world.sendChat(rich, 'tokens=8 fault=cut', { stream: true });
-    expect(events.at(-3).error).toMatchObject({ code: 'upstream_error', type: 'upstream_error', param: null });
+    expect(events.at(-1).error).toMatchObject({ code: 'upstream_error', type: 'upstream_error', param: null });
   });
 });
 

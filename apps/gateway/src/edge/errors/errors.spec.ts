@@ -285,7 +285,8 @@ describe('a provider failure', () => {
       const { data } = (await world.get('/queries/history', rich)).body;
       for (const answer of answers) {
         expectError(answer, kind, fault === '400' ? undefined : null);
-        expect(answer.headers.get('retry-after')).toBe(fault === '429' ? '1' : null);
+        const retryAfter = { 429: '1', 502: '2', 503: '2' }[kind[0] as number] ?? null;
+        expect(answer.headers.get('retry-after')).toBe(retryAfter);
         const id = answer.headers.get('x-request-id');
         const record = data.find(({ request_id }: { request_id: string }) => request_id === id);
         expect(record).toMatchObject({ price_in_usd: 0, error_code: code });

@@ -215,6 +215,9 @@ export const ERROR_DEFINITIONS: readonly ErrorDefinition[] = [
 /** Time before a retry of a request that was rejected for lack of capacity, or because files cannot be stored. */
 const OVERLOADED_RETRY_SECONDS = 5;
 
+/** Time before a retry after a failure of a provider or of the gateway, if nothing better is known. */
+const FAILED_RETRY_SECONDS = 2;
+
 /** Time before a proof may be sent again while its request is running. */
 const RUNNING_RETRY_SECONDS = 2;
 
@@ -308,10 +311,15 @@ function createNotFoundResponse(param: string | null, message: string): ErrorRes
 }
 
 export function sendError(reply: FastifyReply, error: ErrorResponse): void {
-  if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.ceil(error.retryAfterSeconds)));
+  const retryAfterSeconds = error.retryAfterSeconds ?? getDefaultRetryAfter(error);
+  if (retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.ceil(retryAfterSeconds)));
   if (error.isFinal) reply.header('x-should-retry', 'false');
   const { headers = {}, ...format } = selectErrorFormat(reply.request);
   reply.headers(headers).status(error.status).send(format.createBody(error, reply.request.id));
+}
+
+function getDefaultRetryAfter({ status, isFinal = false }: ErrorResponse): number | undefined {
+  return (status === 502 || status === 503) && !isFinal ? FAILED_RETRY_SECONDS : undefined;
 }
 
 @Catch()

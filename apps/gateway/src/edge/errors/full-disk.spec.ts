@@ -111,7 +111,7 @@ describe('a full disk', () => {
     const [ended, other] = await Promise.all([begun, silent]);
     for (const { elapsedMs } of [ended, other]) expect(elapsedMs).toBeLessThan(MAX_WAIT_MS);
     expect(ended.response.status).toBe(200);
-    expect(ended.response.events.at(-2)).toMatchObject({ error: { type: 'unavailable' } });
+    expect(ended.response.events.at(-1)).toMatchObject({ error: { type: 'unavailable' } });
     await freeDisk();
     await world.waitUntil(async () => (await balance()).held_usd === 0);
     expect(await count('HoldSettled')).toBe(other.response.status === 503 ? 1 : 2);

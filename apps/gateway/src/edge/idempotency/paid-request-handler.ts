@@ -19,6 +19,8 @@ import type { Authenticator } from '../authentication/authenticator.ts';
 import { BadRequestError } from '../errors/errors.ts';
 import { toNetwork } from '../network/client-addresses.ts';
 import { normalizePath, type PayPerRequestGate } from '../pay-per-request/pay-per-request-gate.ts';
+import { closeAfter } from '../responses/http-stream-writer.ts';
+import { completeHeaders } from '../responses/response-headers.ts';
 import { attachRecording, HttpClientConnection, ResponseRecording } from '../responses/response-recording.ts';
 import type { RetirementNotices } from '../responses/retirement-notices.ts';
 import { Upload } from '../uploads/upload.ts';
@@ -70,8 +72,8 @@ export class PaidRequestHandler {
    * Serves a validated request, whose hold has the id `request.id`. If a caller repeats it with the same
    * Idempotency-Key, the repeat gets the saved response, or is served again if the request was not charged. Without a
    * caller the key is ignored: the request is paid for by its proof, or gets a challenge.
-   * @throws BadRequestError for a malformed key; errors of `IdempotencyService.claim` and of the operation; without a
-   * caller also errors of `PayPerRequestGate.requirePayment` and `requireAnotherPayment`
+   * @throws BadRequestError for a malformed key or a `Last-Event-ID`; errors of `IdempotencyService.claim` and of the
+   * operation; without a caller also errors of `PayPerRequestGate.requirePayment` and `requireAnotherPayment`
    */
   async serveOnce(
     request: FastifyRequest,
@@ -80,6 +82,7 @@ export class PaidRequestHandler {
     serveOrOperation: Serve | PaidOperation,
   ): Promise<void> {
     const operation = typeof serveOrOperation === 'function' ? { serve: serveOrOperation } : serveOrOperation;
+    if (request.headers['last-event-id'] !== undefined) throw createResumptionError();
     if (caller === undefined) return this.serveAnonymous(reply, operation);
     const payer = this.dependencies.payers.forCaller(caller);
     const key = request.headers['idempotency-key'];
@@ -222,6 +225,17 @@ function runWithUpload<T>({ request: { body } }: FastifyReply, work: () => Promi
   return body instanceof Upload ? body.retainWhile(work) : work();
 }
 
+/**
+ * A client that reconnects as browsers do for `EventSource` sends an interrupted request again by itself,
+ * and with this header: https://html.spec.whatwg.org/multipage/server-sent-events.html#the-last-event-id-header
+ */
+function createResumptionError(): BadRequestError {
+  return new BadRequestError(
+    'An interrupted stream cannot be resumed; send the request without Last-Event-ID to pay for another response',
+    'Last-Event-ID',
+  );
+}
+
 /** A request that was paid for before its model retired can never be served, so its payer learns what to do. */
 function explainUnusedPayment(error: unknown): unknown {
   if (!(error instanceof InvalidRequestError) || error.status !== 410) return error;
@@ -229,7 +243,11 @@ function explainUnusedPayment(error: unknown): unknown {
   return new InvalidRequestError(410, `${error.message}; ${advice}`, error.param);
 }
 
-function sendSavedResponse({ status, headers, body }: SavedHttpResponse, reply: FastifyReply): void {
+function sendSavedResponse({ status, headers, body, isIncomplete }: SavedHttpResponse, reply: FastifyReply): void {
   reply.headers({ ...headers, 'idempotent-replayed': 'true' });
-  reply.status(status).send(body);
+  if (!isIncomplete) return void reply.status(status).send(body);
+  reply.hijack();
+  completeHeaders(reply);
+  reply.raw.writeHead(status, reply.getHeaders() as Record<string, string>);
+  closeAfter(reply.raw, body);
 }

@@ -3,6 +3,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { completeHeaders } from './response-headers.ts';
 import { getRecording, isResponseStored, type ResponseRecording, waitForDisconnect } from './response-recording.ts';
 
+/** Sends the bytes, and then closes the connection without an end of the response. */
+export function closeAfter(response: ServerResponse, bytes: Uint8Array | string): void {
+  response.write(bytes, () => void response.socket?.destroySoon());
+}
+
 /**
  * Streams a response to a client. Nothing is sent before the response starts, so an earlier failure gets its own
  * status. Bytes are sent as they arrive. `write` makes the caller wait for a slow client, until `ConnectionGuard`
@@ -70,6 +75,18 @@ export class HttpStreamWriter {
     };
     if (!this.recording) end();
     else void this.recording.end(last).then(end);
+  }
+
+  /**
+   * Sends the last chunk and closes the connection before the end of the response: many clients take a response that
+   * ends for a complete one, whatever it contains. A recorded response is saved first.
+   */
+  finishIncomplete(last: string): void {
+    const end = () => {
+      if (!this.isClosed) closeAfter(this.response, last);
+    };
+    if (!this.recording) end();
+    else void this.recording.end(last, { isIncomplete: true }).then(end);
   }
 
   /** Ends the response so that the client notices that it is incomplete. Nothing is saved for a replay. */

@@ -27,17 +27,20 @@ export class ResponseRecording {
    * Resolves when the end of the response may be sent: from then on, a repeated request gets the saved response, if it
    * could be saved.
    */
-  end(last: unknown): Promise<void> {
-    this.ended ??= this.onEnd(this.toSavedResponse(last));
+  end(last: unknown, extra: Pick<SavedHttpResponse, 'isIncomplete'> = {}): Promise<void> {
+    this.ended ??= this.onEnd(this.toSavedResponse(last, extra));
     return this.ended;
   }
 
-  private toSavedResponse(last: unknown): SavedHttpResponse | undefined {
+  private toSavedResponse(
+    last: unknown,
+    extra: Pick<SavedHttpResponse, 'isIncomplete'>,
+  ): SavedHttpResponse | undefined {
     if (typeof last !== 'string' && !(last instanceof Uint8Array)) return undefined;
     this.add(Buffer.from(last));
     if (this.size > MAX_SAVED_BYTES) return undefined;
     const { reply } = this;
-    return { status: reply.statusCode, headers: reply.getHeaders(), body: Buffer.concat(this.chunks) };
+    return { status: reply.statusCode, headers: reply.getHeaders(), body: Buffer.concat(this.chunks), ...extra };
   }
 }
 

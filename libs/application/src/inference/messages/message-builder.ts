@@ -6,7 +6,7 @@ import type { SearchStatus } from '../../providers/web-search.ts';
 
 import type { CompletionSource } from '../chat/completion-writer.ts';
 import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
-import { MessageOutput } from './output.ts';
+import { type ContentBlock, MessageOutput } from './output.ts';
 import type { ThinkingVisibility } from './request.ts';
 
 /** A choice of a chat completion, or a chunk of one. */
@@ -46,6 +46,12 @@ const NO_USAGE: MessageUsage = {
   output_tokens: 0,
   service_tier: 'standard',
 };
+
+function omitEmptyCitations(block: ContentBlock): object {
+  if (block.type !== 'text' || block.citations?.length !== 0) return block;
+  const { type, text } = block;
+  return { type, text };
+}
 
 export class MessageBuilder {
   private readonly output: MessageOutput;
@@ -120,7 +126,7 @@ export class MessageBuilder {
   /** Ends the message and returns its JSON object. */
   build(usage: MessageUsage | undefined): object {
     this.output.end();
-    return this.toMessageJson(this.output.blocks, this.stop, this.addSearchUsage(usage));
+    return this.toMessageJson(this.output.blocks.map(omitEmptyCitations), this.stop, this.addSearchUsage(usage));
   }
 
   private get stop() {

@@ -43,37 +43,39 @@ function rebuilt(events: readonly TypedEvent[]): unknown[] {
     if (thinking !== undefined) block.thinking += thinking;
     if (signature !== undefined) block.signature = signature;
     if (partial_json !== undefined) json += partial_json;
-    if (citation !== undefined) block.citations = [...((block.citations ?? []) as unknown[]), citation];
+    if (citation !== undefined) block.citations = [...(block.citations as unknown[]), citation]; // as clients do
   }
   expect(open).toBe(-1);
   return blocks;
 }
 
+const toCall = (type: 'tool_use' | 'server_tool_use', id: string, name: string, input: object) => ({
+  ...{ type, id, name, input },
+  caller: { type: 'direct' },
+});
+
 describe('the content blocks of a completion', () => {
   test.each<[string, ChatDelta[], object[]]>([
     ['nothing for an empty text', [{ content: '' }], []],
-    ['a text', [{ content: '' }, { content: 'a' }, { content: 'b' }], [{ type: 'text', text: 'ab', citations: null }]],
+    ['a text', [{ content: '' }, { content: 'a' }, { content: 'b' }], [{ type: 'text', text: 'ab' }]],
     [
       'reasoning, a text and a call',
       [{ reasoning: 'Hm' }, { content: 'So' }, call(0, 'f', '{"a"'), call(0, undefined, ':1}')],
       [
         { type: 'thinking', thinking: 'Hm', signature: '' },
-        { type: 'text', text: 'So', citations: null },
-        { type: 'tool_use', id: 'call_0', name: 'f', input: { a: 1 } },
+        { type: 'text', text: 'So' },
+        toCall('tool_use', 'call_0', 'f', { a: 1 }),
       ],
     ],
-    ['a call without arguments', [call(0, 'f')], [{ type: 'tool_use', id: 'call_0', name: 'f', input: {} }]],
-    ['a call without an id', [call(0, 'f', '{}', '')], [{ type: 'tool_use', id: 'toolu_1_0', name: 'f', input: {} }]],
+    ['a call without arguments', [call(0, 'f')], [toCall('tool_use', 'call_0', 'f', {})]],
+    ['a call without an id', [call(0, 'f', '{}', '')], [toCall('tool_use', 'toolu_1_0', 'f', {})]],
     ['nothing for a call without a name', [call(0, undefined, '{}')], []],
     [
       'calls whose chunks alternate',
       [call(0, 'f'), call(1, 'g'), call(1, undefined, '{"b"'), call(0, undefined, '{}'), call(1, undefined, ':2}')],
-      [
-        { type: 'tool_use', id: 'call_0', name: 'f', input: {} },
-        { type: 'tool_use', id: 'call_1', name: 'g', input: { b: 2 } },
-      ],
+      [toCall('tool_use', 'call_0', 'f', {}), toCall('tool_use', 'call_1', 'g', { b: 2 })],
     ],
-    ['a refusal as text', [{ refusal: 'No' }], [{ type: 'text', text: 'No', citations: null }]],
+    ['a refusal as text', [{ refusal: 'No' }], [{ type: 'text', text: 'No' }]],
     [
       'reasoning only once if the provider repeats it with its signature',
       [
@@ -101,7 +103,7 @@ describe('the content blocks of a completion', () => {
       [{ reasoning_details: [{ type: 'reasoning.encrypted', data: 'x' }] }, { content: 'a' }],
       [
         { type: 'redacted_thinking', data: 'x' },
-        { type: 'text', text: 'a', citations: null },
+        { type: 'text', text: 'a' },
       ],
     ],
     [
@@ -131,6 +133,17 @@ describe('the content blocks of a completion', () => {
     expect(rebuilt(events)).toEqual(blocks);
   });
 
+  test('contain sources that arrive after a text without any in a block of their own', () => {
+    const annotations = [{ type: 'url_citation', url_citation: { url: 'a', title: 'T' } }];
+    const { events, blocks } = answered([{ content: 'x' }, { annotations }, { content: 'y' }]);
+    const citations = [expect.objectContaining({ url: 'a' })];
+    expect(blocks).toEqual([
+      { type: 'text', text: 'x' },
+      { type: 'text', text: 'y', citations },
+    ]);
+    expect(rebuilt(events)).toEqual(blocks);
+  });
+
   test('contain each search and its result between the texts', () => {
     const output = new MessageOutput('1', 'visible');
     const events = [
@@ -144,12 +157,7 @@ describe('the content blocks of a completion', () => {
     const types = output.blocks.map(({ type }) => type);
     const search = ['server_tool_use', 'web_search_tool_result'];
     expect(types).toEqual(['text', ...search, ...search, 'text']);
-    expect(output.blocks[1]).toEqual({
-      type: 'server_tool_use',
-      id: 'srvtoolu_1_0',
-      name: 'web_search',
-      input: { query: 'q' },
-    });
+    expect(output.blocks[1]).toEqual(toCall('server_tool_use', 'srvtoolu_1_0', 'web_search', { query: 'q' }));
     const page = { type: 'web_search_result', url: 'u', title: 'T', encrypted_content: '', page_age: null };
     expect(output.blocks[2]).toMatchObject({ tool_use_id: 'srvtoolu_1_0', content: [page] });
     expect(rebuilt(events)).toEqual(output.blocks);
@@ -169,8 +177,9 @@ describe('the content blocks of a completion', () => {
         type: 'web_search_tool_result',
         tool_use_id: 's0',
         content: [expect.objectContaining({ encrypted_content: 'x' })],
+        caller: { type: 'direct' },
       },
-      { type: 'server_tool_use', id: 's1', name: 'web_search', input: { query: 'q' } },
+      toCall('server_tool_use', 's1', 'web_search', { query: 'q' }),
     ]);
     expect(rebuilt(events)).toEqual(output.blocks);
   });
@@ -187,9 +196,7 @@ describe('the content blocks of a completion', () => {
   });
 
   test('contain an empty input for arguments that are not JSON', () => {
-    expect(answered([call(0, 'f', '{"a":')]).blocks).toEqual([
-      { type: 'tool_use', id: 'call_0', name: 'f', input: {} },
-    ]);
+    expect(answered([call(0, 'f', '{"a":')]).blocks).toEqual([toCall('tool_use', 'call_0', 'f', {})]);
   });
 
   test('produce their events as soon as earlier blocks are complete', () => {

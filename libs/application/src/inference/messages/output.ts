@@ -17,7 +17,8 @@ import type { ThinkingVisibility } from './request.ts';
 interface TextBlock {
   readonly type: 'text';
   text: string;
-  citations: JsonObject[] | null;
+  /** Only of a text that may have some. Clients reject null, and add citations only to a block that starts with `[]`. */
+  citations?: readonly JsonObject[];
 }
 
 interface ThinkingBlock {
@@ -31,6 +32,7 @@ interface CallBlock {
   id: string;
   name: string;
   input: unknown;
+  readonly caller: typeof CALLER;
 }
 
 /** A block that arrives complete. */
@@ -56,6 +58,8 @@ interface Segment<B extends ContentBlock = ContentBlock> {
 }
 
 const SEARCH = 'web_search';
+/** All calls are made by the model itself, not by code that it runs. */
+const CALLER = { type: 'direct' } as const;
 
 export class MessageOutput {
   /** The started blocks, in the order of the message. */
@@ -90,8 +94,8 @@ export class MessageOutput {
     if (this.thinkingVisibility !== 'hidden')
       for (const reasoningBlock of extractReasoning(reasoning_details, reasoning ?? reasoning_content))
         this.appendReasoning(reasoningBlock);
-    for (const text of [content, refusal]) if (isNonEmptyString(text)) this.appendText(text);
     for (const annotation of filterJsonObjects(annotations)) this.cite(annotation);
+    for (const text of [content, refusal]) if (isNonEmptyString(text)) this.appendText(text);
     for (const [at, toolCall] of filterJsonObjects(tool_calls).entries()) this.callTool(toolCall, at);
     return this.flushEvents();
   }
@@ -102,7 +106,7 @@ export class MessageOutput {
     if (id === undefined) {
       id = givenId ?? `srvtoolu_${this.id}_${at}`;
       this.searches.set(at, id);
-      const block: CallBlock = { type: 'server_tool_use', id, name: SEARCH, input: {} };
+      const block: CallBlock = { type: 'server_tool_use', id, name: SEARCH, input: {}, caller: CALLER };
       if (!isResumed)
         this.applyDelta(this.append(block), { type: 'input_json_delta', partial_json: JSON.stringify({ query }) });
     }
@@ -112,7 +116,7 @@ export class MessageOutput {
         state === 'completed'
           ? results.map(toSearchResultBlock)
           : { type: 'web_search_tool_result_error', error_code: 'unavailable' };
-      this.append({ type: 'web_search_tool_result', tool_use_id: id, content });
+      this.append({ type: 'web_search_tool_result', tool_use_id: id, content, caller: CALLER });
     }
     return this.flushEvents();
   }
@@ -142,11 +146,14 @@ export class MessageOutput {
   }
 
   private ensureTextSegment(): Segment {
-    const last = this.findLast('text');
-    if (last) return last;
-    const segment = this.append({ type: 'text', text: '', citations: null });
+    return this.findLast('text') ?? this.createTextSegment();
+  }
+
+  private createTextSegment(): Segment {
     const { citations } = this;
     this.citations = [];
+    const canBeCited = this.searches.size > 0 || citations.length > 0;
+    const segment = this.append({ type: 'text', text: '', ...(canBeCited ? { citations: [] } : {}) });
     for (const citation of citations) this.applyDelta(segment, { type: 'citations_delta', citation });
     return segment;
   }
@@ -157,8 +164,9 @@ export class MessageOutput {
     const cited_text = typeof content === 'string' ? content : '';
     const citation = { type: 'web_search_result_location', url, title: title ?? null, cited_text, encrypted_index: '' };
     const text = this.findLast('text');
-    if (text) this.applyDelta(text, { type: 'citations_delta', citation });
-    else this.citations.push(citation);
+    if (text?.block.citations) return void this.applyDelta(text, { type: 'citations_delta', citation });
+    this.citations.push(citation);
+    if (text) this.createTextSegment(); // the open block can have no citations any more
   }
 
   private callTool({ index, id, function: called }: JsonObject, position: number): void {
@@ -177,9 +185,11 @@ export class MessageOutput {
   }
 
   private createCallSegment(key: number): Segment<CallBlock> {
-    const segment = this.append({ type: 'tool_use', id: `toolu_${this.id}_${key}`, name: '', input: {} });
-    this.calls.set(key, segment as Segment<CallBlock>);
-    return segment as Segment<CallBlock>;
+    const id = `toolu_${this.id}_${key}`;
+    const block: CallBlock = { type: 'tool_use', id, name: '', input: {}, caller: CALLER };
+    const segment = this.append(block) as Segment<CallBlock>;
+    this.calls.set(key, segment);
+    return segment;
   }
 
   private findLast<T extends 'text' | 'thinking'>(type: T) {

@@ -1,0 +1,44 @@
+export interface TestResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Of an incomplete response, what arrived. */
+  readonly text: string;
+  /** False if the connection was closed before the end. Only server-sent events may be incomplete. */
+  readonly isComplete: boolean;
+  /** The body, if it is JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests read responses of every schema
+  readonly body: any;
+  /** The data of server-sent events: parsed JSON, and the text `[DONE]`. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  readonly events: readonly any[];
+}
+
+export async function readResponse(response: Response): Promise<TestResponse> {
+  const { status, headers } = response;
+  // An encrypted body has the content type of its plaintext, so it is not parsed.
+  const type = headers.has('ehbp-response-nonce') ? '' : (headers.get('content-type') ?? '');
+  const isStream = type.startsWith('text/event-stream');
+  const { text, isComplete } = isStream
+    ? await readStream(response)
+    : { text: await response.text(), isComplete: true };
+  const body = type.includes('json') ? JSON.parse(text) : undefined;
+  return { status, headers, text, isComplete, body, events: isStream ? parseEvents(text) : [] };
+}
+
+async function readStream({ body }: Response): Promise<Pick<TestResponse, 'text' | 'isComplete'>> {
+  const decoder = new TextDecoder();
+  let text = '';
+  try {
+    for await (const bytes of body ?? []) text += decoder.decode(bytes, { stream: true });
+  } catch {
+    return { text, isComplete: false };
+  }
+  return { text, isComplete: true };
+}
+
+function parseEvents(text: string): readonly unknown[] {
+  const data = text.split('\n\n').filter((event) => event !== '' && !event.startsWith(':'));
+  return data.map((event) =>
+    event === 'data: [DONE]' ? '[DONE]' : JSON.parse(event.replace(/^(event: .*\n)?data: /, '')),
+  );
+}
