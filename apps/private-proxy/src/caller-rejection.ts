@@ -39,6 +39,9 @@ export function getCallerRejection(
   if (!NON_PAGE_FETCH_SITES.includes(headers['sec-fetch-site']))
     return createForbiddenError('Web pages must not use the proxy');
   if (method !== 'POST') return undefined;
+  // Clients that reconnect as browsers do for `EventSource` send it, and would buy a response each time.
+  if (headers['last-event-id'] !== undefined)
+    return new ProxyError(400, 'An interrupted stream cannot be resumed', { param: 'Last-Event-ID', isFinal: true });
   if (!JSON_TYPE.test(headers['content-type'] ?? ''))
     return createMediaTypeError('The content type must be application/json');
   return headers['content-encoding'] === undefined

@@ -3,7 +3,14 @@ import { Writable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { generateKeys } from '#ehbp';
-import { createChatEvents, createEncryptedReply, createPlaintextReply, FakeGateway, sendKeyProblem } from '#testing';
+import {
+  createChatEvents,
+  createEncryptedReply,
+  createPlaintextReply,
+  FakeGateway,
+  readResponse,
+  sendKeyProblem,
+} from '#testing';
 import { createEnclaveVerifier } from './attestation/verify-enclaves.ts';
 import { getCallerRejection } from './caller-rejection.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
@@ -75,13 +82,7 @@ async function post(path: string, body: unknown, base = proxy.url) {
     headers: { 'content-type': 'application/json', authorization: 'Bearer none' },
     body: typeof body === 'string' ? body : JSON.stringify(body),
   });
-  const text = await response.text();
-  return {
-    status: response.status,
-    headers: response.headers,
-    text,
-    body: /^\{/.test(text) ? JSON.parse(text) : undefined,
-  };
+  return readResponse(response);
 }
 
 /** Sends a request with these headers. Without `body`, sends only the head of the request. */
@@ -226,10 +227,11 @@ describe('an incomplete or invalid response is an error', () => {
     gateway.reply = createEncryptedReply(frames, 200, end);
     const chat = await post('/v1/chat/completions', { ...CHAT, stream: true });
     expect(chat.text).not.toContain('[DONE]');
-    const last = chat.text.trim().split('\n\n').at(-1) as string;
-    expect(JSON.parse(last.replace('data: ', '')).error.code).toBe('answer_broken');
+    expect(chat.isComplete).toBe(false);
+    expect(chat.events.at(-1).error.code).toBe('answer_broken');
     const message = await post('/v1/messages', { ...MESSAGE, stream: true });
     expect(message.text).not.toContain('message_stop');
+    expect(message.isComplete).toBe(true);
     expect(message.text.trim().split('\n\n').at(-1)).toMatch(/^event: error\ndata: \{"type":"error"/);
   });
 
@@ -460,6 +462,7 @@ describe('a caller', () => {
       () => ({ host: own(), 'content-type': 'application/jsonp' }),
     ],
     ['a compressed body', 415, 'POST', '/v1/messages', () => ({ ...json, host: own(), 'content-encoding': 'gzip' })],
+    ['a stream to resume', 400, 'POST', '/v1/messages', () => ({ ...json, host: own(), 'last-event-id': '7' })],
     ['an unknown route', 404, 'POST', '/v1/responses', () => ({ ...json, host: own() })],
     ['an unknown page', 404, 'GET', '/favicon.ico', () => ({ host: own() })],
     ['another method', 404, 'PUT', '/v1/messages', () => ({ ...json, host: own() })],

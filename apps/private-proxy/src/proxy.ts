@@ -1,6 +1,6 @@
 /** The local server of the proxy: two protocols for programs, and a status page for users. */
 import type { AddressInfo } from 'node:net';
-import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify';
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { TokenCounter } from '#application/messages';
 import { ConnectionGuard, type Log, SERVER_TIMEOUTS, StartError } from '#foundation/program';
 import type { AttestationVerifier } from './attestation/attestation-verifier.ts';
@@ -91,6 +91,8 @@ function registerHooks(app: FastifyInstance, log: Log): void {
   app.decorateRequest('logFields', undefined as unknown as RequestLogFields);
   app.addHook('onRequest', async (request, reply) => {
     request.logFields = { protocol: selectProtocol(request).name, responseBytes: 0 };
+    // Not `onResponse`, which does not run if the connection is closed before the end of the response.
+    reply.raw.once('close', () => logRequest(request, reply, log));
     const { port } = app.server.address() as AddressInfo;
     const rejection = getCallerRejection(request, port) ?? (request.is404 ? ROUTE_NOT_FOUND : undefined);
     if (!rejection) return;
@@ -104,12 +106,19 @@ function registerHooks(app: FastifyInstance, log: Log): void {
   app.setNotFoundHandler(() => {
     throw ROUTE_NOT_FOUND;
   });
-  app.addHook('onResponse', async ({ logFields, method, routeOptions }, reply) => {
-    const { statusCode: status, elapsedTime } = reply;
-    const line = { ...logFields, method, route: routeOptions.url, status, ms: Math.round(elapsedTime) };
-    if (logFields.failed) log.warn(line, 'request failed');
-    else log.debug(line, 'request served');
-  });
+}
+
+function logRequest({ logFields, method, routeOptions }: FastifyRequest, reply: FastifyReply, log: Log): void {
+  const { elapsedTime } = reply;
+  const line = {
+    ...logFields,
+    method,
+    route: routeOptions.url,
+    status: reply.raw.statusCode,
+    ms: Math.round(elapsedTime),
+  };
+  if (logFields.failed) log.warn(line, 'request failed');
+  else log.debug(line, 'request served');
 }
 
 function registerModelRoutes(

@@ -2,8 +2,10 @@
  * Sends error responses and event streams to callers. An idle stream gets keep-alive events. An interrupted stream ends
  * with an error event.
  */
-import { Readable } from 'node:stream';
+import type { OutgoingHttpHeaders } from 'node:http';
+import { pipeline } from 'node:stream/promises';
 import type { FastifyReply } from 'fastify';
+import { interruptAfter } from '#foundation/program';
 import type { ClientProtocol } from './protocols/client-protocol.ts';
 import { ProxyError, UNEXPECTED_ERROR } from './proxy-error.ts';
 
@@ -58,7 +60,7 @@ export function setRequestId(
 
 /**
  * Sends events as they arrive. If an error occurs after the first event, an error event replaces the remaining events,
- * so the stream has no `[DONE]` or `message_stop`.
+ * so the stream has no `[DONE]` or `message_stop`. Returns when the last event was handed to the connection.
  * @throws any error before the first event, so that it gets its own status. A first event that takes longer than
  * PING_INTERVAL_MS is preceded by a keep-alive event, which counts as the first.
  */
@@ -70,6 +72,7 @@ export async function sendEvents(
 ): Promise<FastifyReply> {
   const stream = withPings(events, protocol.keepAlive);
   const first = await stream.next();
+  let errorEvent: string | undefined;
   const all = async function* () {
     try {
       for (let next = first; !next.done; next = await stream.next()) {
@@ -77,15 +80,23 @@ export async function sendEvents(
         yield next.value;
       }
     } catch (error) {
-      yield protocol.formatErrorEvent(recordError(error, logFields), logFields.requestId);
+      errorEvent = protocol.formatErrorEvent(recordError(error, logFields), logFields.requestId);
     } finally {
       void stream.return(undefined).catch(() => {});
     }
   };
   setRequestId(reply, protocol, logFields);
-  return reply
-    .headers({ 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
-    .send(Readable.from(all(), { objectMode: false }));
+  reply.headers({ 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' }).hijack();
+  const { raw } = reply;
+  raw.writeHead(200, reply.getHeaders() as OutgoingHttpHeaders);
+  try {
+    await pipeline(all, raw, { end: false });
+  } catch {
+    return reply; // the caller disconnected
+  }
+  if (errorEvent !== undefined && protocol.closesIncompleteStreams) interruptAfter(raw, errorEvent);
+  else raw.end(errorEvent);
+  return reply;
 }
 
 function recordError(error: unknown, logFields: RequestLogFields): ProxyError {

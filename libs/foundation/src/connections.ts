@@ -23,6 +23,9 @@ const POLL_INTERVAL_MS = 20;
 /** Minimum interval between two reports of the same problem. */
 const REPORT_INTERVAL_MS = 60_000;
 
+/** Time for a client to read the last bytes of an interrupted response; many drop what they have not read by its end. */
+const INTERRUPTION_DELAY_MS = 100;
+
 /** Options of `http.createServer` for every guarded server. They limit the time for the head of a request. */
 export const SERVER_TIMEOUTS = { headersTimeout: 30_000, connectionsCheckingInterval: SWEEP_INTERVAL_MS } as const;
 
@@ -255,4 +258,13 @@ function rejectSlowRequest(socket: Socket, { server, response }: Connection): vo
 function listUnanswered({ response, unanswered: before }: Connection): readonly ServerResponse[] {
   if (!response || response.writableFinished) return NO_RESPONSES;
   return [...before, response].filter((pending) => !pending.writableFinished);
+}
+
+/**
+ * Sends the last bytes of a chunked response, and closes the connection without the end of the response, so that the
+ * client notices that it is incomplete (RFC 9112, 8).
+ */
+export function interruptAfter(response: ServerResponse, bytes: Uint8Array | string): void {
+  const close = () => void response.socket?.destroySoon();
+  response.write(bytes, () => void setTimeout(close, INTERRUPTION_DELAY_MS));
 }

@@ -1,5 +1,5 @@
 export { isContractAccepted, loadAcceptedContracts } from './accepted-contracts.ts';
-export { ConnectionGuard, type ConnectionLimits, SERVER_TIMEOUTS } from './connections.ts';
+export { ConnectionGuard, type ConnectionLimits, interruptAfter, SERVER_TIMEOUTS } from './connections.ts';
 export { type DrainOptions, waitForDrain } from './drain.ts';
 export { dropCaches } from './drop-stale-caches.ts';
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';

@@ -2,7 +2,7 @@
  * The parts of a program without stores: settings from the environment, a log, limits of connections, a start and a
  * graceful shutdown. Imported as `#foundation/program`, which loads no database client.
  */
-export { ConnectionGuard, SERVER_TIMEOUTS } from './connections.ts';
+export { ConnectionGuard, interruptAfter, SERVER_TIMEOUTS } from './connections.ts';
 export { createLog, type Log } from './log.ts';
 export { runProcess } from './process.ts';
 export { readSetting } from './secret-files.ts';

@@ -91,6 +91,6 @@ export {
   TEST_MODELS,
 } from './world/test-catalogue.ts';
 export { createTestDatabase, type TestDatabase } from './world/test-database.ts';
-export type { TestResponse } from './world/test-response.ts';
+export { readResponse, type TestResponse } from './world/test-response.ts';
 export { type CapturedRequest, openTappedWorld, type TappedWorld, Wiretap } from './world/wiretap.ts';
 export { type TestAccount, type TestWallet, TestWorld } from './world/world.ts';

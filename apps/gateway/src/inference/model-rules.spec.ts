@@ -211,6 +211,40 @@ describe('a schema with limits', () => {
   });
 });
 
+test.each([false, true])('a JSON object from Claude has no code fence: stream %s', async (stream) => {
+  const text = JSON.stringify('```json\n{"city":"Łódź"}\n```');
+  const messages = [{ role: 'user', content: `[[sandbox text=${text}]]` }];
+  const response_format = { type: 'json_object' };
+  const { body, events } = await chat({ model: 'anthropic/claude-haiku-4.5', messages, response_format, stream });
+  tap.takeReceived();
+  const parts = stream
+    ? events.map((event) => event.choices?.[0]?.delta.content ?? '')
+    : [body.choices[0].message.content];
+  expect(JSON.parse(parts.join(''))).toEqual({ city: 'Łódź' });
+});
+
+describe('an output limit', () => {
+  const model = 'anthropic/claude-haiku-4.5'; // at most 64,000 tokens of output, in a context of 200,000
+  const message = 'The output limit is above the context of anthropic/claude-haiku-4.5, which has 200000 tokens';
+
+  test('above the maximum output is reduced to it', async () => {
+    expect(await sentFor({ model, max_tokens: 200_000 })).toMatchObject({ max_tokens: 64_000 });
+  });
+
+  test.each([
+    ['/v1/chat/completions', { messages: [user], max_tokens: 200_001 }, 'max_tokens'],
+    ['/v1/chat/completions', { messages: [user], max_completion_tokens: 200_001 }, 'max_completion_tokens'],
+    ['/v1/responses', { input: 'Hello', max_output_tokens: 200_001 }, expect.anything()],
+    ['/v1/messages', { messages: [user], max_tokens: 200_001 }, undefined],
+  ])('above the context is rejected: %s', async (path, body, param) => {
+    expect(await fetchRejection(path, { model, ...body })).toMatchObject({
+      status: 400,
+      message,
+      ...(param && { param }),
+    });
+  });
+});
+
 describe('a message of the assistant at the end', () => {
   const messages = [user, { role: 'assistant', content: 'The answer is' }];
   const input = messages.map((message) => ({ type: 'message', ...message }));

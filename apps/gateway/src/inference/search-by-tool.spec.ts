@@ -12,6 +12,7 @@ import {
   isExplained,
   listCallItems,
   listExtraItems,
+  readResponse,
   sumUsage,
   type TestAccount,
   TestWorld,
@@ -292,9 +293,9 @@ describe('a failure during searches', () => {
 
   test('costs nothing if a stream fails after a search and before any text; the operator absorbs the cost', async () => {
     const balance = await world.fetchBalance(account);
-    const { events } = await ask(`${SEARCH} fault=500 fault_round=2`, { stream: true });
+    const { events, isComplete } = await ask(`${SEARCH} fault=500 fault_round=2`, { stream: true });
     expect(events.filter((event) => event.error)).toHaveLength(1);
-    expect([events.at(-1), events.at(-2).usage.cost]).toEqual(['[DONE]', 0]);
+    expect([isComplete, events.at(-1).usage.cost]).toEqual([false, 0]);
     expect((await charged()).type).toBe('ChargeAbsorbed');
     expect(await world.fetchBalance(account)).toBe(balance);
     await assertBooksAreTheBill();
@@ -337,13 +338,10 @@ describe('rounds that are aborted', () => {
         messages: [{ role: 'user', content: `[[sandbox ${directive}]]` }],
       }),
     });
-    let text = '';
     let closed: Promise<void> | undefined;
-    const decoder = new TextDecoder();
-    for await (const piece of response.body ?? []) {
-      text += decoder.decode(piece, { stream: true });
-      if (reached !== undefined && text.includes(reached)) closed ??= gateway.close();
-    }
+    const { text } = await readResponse(response, (received) => {
+      if (reached !== undefined && received.includes(reached)) closed ??= gateway.close();
+    });
     await (closed ?? gateway.close());
     return text;
   }

@@ -37,6 +37,7 @@ export const ANTHROPIC_PROTOCOL: ClientProtocol = {
   idHeaders: ['x-request-id', 'request-id'],
   formatError,
   formatErrorEvent: (failure, requestId) => formatEvent(formatError(failure, requestId)),
+  closesIncompleteStreams: false, // its clients know the event
   keepAlive: formatEvent({ type: 'ping' }),
 };
 

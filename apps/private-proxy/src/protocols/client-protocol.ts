@@ -9,6 +9,11 @@ export interface ClientProtocol {
   formatError(failure: ProxyError, requestId: string | undefined): object;
   /** Returns the event that ends an incomplete stream. */
   formatErrorEvent(failure: ProxyError, requestId: string | undefined): string;
+  /**
+   * Whether the connection is closed after this event without an end of the response, because clients of the protocol
+   * otherwise take an incomplete stream for a complete one.
+   */
+  readonly closesIncompleteStreams: boolean;
   /** An event without content, for a connection that would otherwise be idle. */
   readonly keepAlive: string;
 }

@@ -29,6 +29,7 @@ export const OPENAI_PROTOCOL: ClientProtocol = {
   idHeaders: ['x-request-id'],
   formatError,
   formatErrorEvent: (failure) => formatSseEvent(JSON.stringify(formatError(failure))),
+  closesIncompleteStreams: true,
   keepAlive: ': waiting\n\n',
 };
 

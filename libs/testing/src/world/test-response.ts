@@ -13,23 +13,33 @@ export interface TestResponse {
   readonly events: readonly any[];
 }
 
-export async function readResponse(response: Response): Promise<TestResponse> {
+/**
+ * Reads a response to its end, or to where its stream was interrupted.
+ * @param onText gets the text of a stream so far, whenever some of it arrives
+ */
+export async function readResponse(response: Response, onText?: (text: string) => void): Promise<TestResponse> {
   const { status, headers } = response;
   // An encrypted body has the content type of its plaintext, so it is not parsed.
   const type = headers.has('ehbp-response-nonce') ? '' : (headers.get('content-type') ?? '');
   const isStream = type.startsWith('text/event-stream');
   const { text, isComplete } = isStream
-    ? await readStream(response)
+    ? await readStream(response, onText)
     : { text: await response.text(), isComplete: true };
   const body = type.includes('json') ? JSON.parse(text) : undefined;
   return { status, headers, text, isComplete, body, events: isStream ? parseEvents(text) : [] };
 }
 
-async function readStream({ body }: Response): Promise<Pick<TestResponse, 'text' | 'isComplete'>> {
+async function readStream(
+  { body }: Response,
+  onText?: (text: string) => void,
+): Promise<Pick<TestResponse, 'text' | 'isComplete'>> {
   const decoder = new TextDecoder();
   let text = '';
   try {
-    for await (const bytes of body ?? []) text += decoder.decode(bytes, { stream: true });
+    for await (const bytes of body ?? []) {
+      text += decoder.decode(bytes, { stream: true });
+      onText?.(text);
+    }
   } catch {
     return { text, isComplete: false };
   }

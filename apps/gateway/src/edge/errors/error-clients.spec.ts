@@ -116,9 +116,12 @@ describe("OpenRouter's client", () => {
 
   test('reads the status of an error within a stream', async () => {
     const chatRequest = { ...told('tokens=8 fault=cut'), stream: true as const };
-    const chunks = [];
+    const chunks: ChatStreamChunk[] = [];
     const stream = (await client(rich.apiKey).chat.send({ chatRequest })) as unknown as EventStream<ChatStreamChunk>;
-    for await (const chunk of stream) chunks.push(chunk);
+    const read = async () => {
+      for await (const chunk of stream) chunks.push(chunk);
+    };
+    await expect(read()).rejects.toThrow('terminated');
     expect(chunks.find(({ error }) => error)?.error).toMatchObject({ code: 502, message: expect.any(String) });
   });
 });

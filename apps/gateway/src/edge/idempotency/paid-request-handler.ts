@@ -15,11 +15,11 @@ import {
   type VerifiedProof,
 } from '#application';
 import { toChallengePayment } from '#domain';
+import { interruptAfter } from '#foundation';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import { BadRequestError } from '../errors/errors.ts';
 import { toNetwork } from '../network/client-addresses.ts';
 import { normalizePath, type PayPerRequestGate } from '../pay-per-request/pay-per-request-gate.ts';
-import { closeAfter } from '../responses/http-stream-writer.ts';
 import { completeHeaders } from '../responses/response-headers.ts';
 import { attachRecording, HttpClientConnection, ResponseRecording } from '../responses/response-recording.ts';
 import type { RetirementNotices } from '../responses/retirement-notices.ts';
@@ -249,5 +249,5 @@ function sendSavedResponse({ status, headers, body, isIncomplete }: SavedHttpRes
   reply.hijack();
   completeHeaders(reply);
   reply.raw.writeHead(status, reply.getHeaders() as Record<string, string>);
-  closeAfter(reply.raw, body);
+  interruptAfter(reply.raw, body);
 }

@@ -1,12 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { interruptAfter } from '#foundation';
 import { completeHeaders } from './response-headers.ts';
 import { getRecording, isResponseStored, type ResponseRecording, waitForDisconnect } from './response-recording.ts';
-
-/** Sends the bytes, and then closes the connection without an end of the response. */
-export function closeAfter(response: ServerResponse, bytes: Uint8Array | string): void {
-  response.write(bytes, () => void response.socket?.destroySoon());
-}
 
 /**
  * Streams a response to a client. Nothing is sent before the response starts, so an earlier failure gets its own
@@ -83,7 +79,7 @@ export class HttpStreamWriter {
    */
   finishIncomplete(last: string): void {
     const end = () => {
-      if (!this.isClosed) closeAfter(this.response, last);
+      if (!this.isClosed) interruptAfter(this.response, last);
     };
     if (!this.recording) end();
     else void this.recording.end(last, { isIncomplete: true }).then(end);

@@ -1,5 +1,5 @@
 /** Validates and quotes a chat request before money is held: its model, endpoints, search plan and price bounds. */
-import { type Catalogue, type Endpoint, isFreeTier, type PriceList } from '#catalogue';
+import { type Catalogue, type Endpoint, isFreeTier, type PriceList, type TokenPricedModel } from '#catalogue';
 import type { PartialHold, QueryType } from '#domain';
 import type { PicoUsd } from '#kernel';
 import { MAX_UNCOVERED_MS } from '../../billing/extend-until-covered.ts';
@@ -18,6 +18,7 @@ import {
   type ChatBody,
   endsWithAssistant,
   getRequestedEffort,
+  getRequestedMaxTokens,
   parseReasoning,
   type Reasoning,
   requiresToolCall,
@@ -115,6 +116,7 @@ export function quoteChat(
   const { priceList } = catalogue;
   const { model } = resolved;
   assertSupportedContent(requestBody, model);
+  assertOutputWithinContext(requestBody, model);
   const reasoning = parseReasoning(requestBody);
   const requested = findRequestedSearch(requestBody, resolved.online);
   const ignoresSearch = requested !== undefined && isFreeTier(model);
@@ -276,6 +278,21 @@ export function resolveChatModel(name: string, catalogue: Catalogue): ResolvedMo
     400,
     `The model "${name}" is not a chat model; its type is ${resolved.model.type}`,
     'model',
+  );
+}
+
+/**
+ * A limit above the model's maximum output is reduced to it, since some clients send a limit that suits all models. One
+ * above its context is a mistake.
+ */
+function assertOutputWithinContext(body: ChatBody, { id, context }: TokenPricedModel): void {
+  const limit = getRequestedMaxTokens(body) ?? 0;
+  if (limit <= context) return;
+  const message = `The output limit is above the context of ${id}, which has ${context} tokens`;
+  throw new InvalidRequestError(
+    400,
+    message,
+    (body.max_completion_tokens ?? 0) > context ? 'max_completion_tokens' : 'max_tokens',
   );
 }
 

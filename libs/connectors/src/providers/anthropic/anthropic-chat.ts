@@ -1,5 +1,5 @@
 import { type AppliedSampling, type ChatCall, type Completion, type CompletionStream } from '#application';
-import { type JsonObject } from '#kernel';
+import { isJsonObject, type JsonObject } from '#kernel';
 import type { JsonHttpClient } from '../../http/json-http-client.ts';
 import type { BillFormat } from '../../http/reported-bill.ts';
 import { withReasoningLimit } from '../chat/reasoning-limit.ts';
@@ -44,12 +44,13 @@ export class AnthropicChat {
   }
 
   private async send(call: ChatCall, request: object): Promise<Completion | CompletionStream> {
-    const { stream, withoutReasoning, identity, search, signal, modelRules } = call;
+    const { body, stream, withoutReasoning, identity, search, signal, modelRules } = call;
     const { billFormat } = this;
     const endpoint = modelRules?.preservedThinking ? this.bindingEndpoint : this.endpoint;
-    const readers = { classifyError: endpoint.classifyError, billFormat };
+    const expectsJson = isJsonObject(body.response_format) && body.response_format.type === 'json_object';
+    const readers = { classifyError: endpoint.classifyError, billFormat, expectsJson };
     const paused = getPausedContent(call.pausedResponse);
-    const options = { withoutReasoning, hasSearched: search !== undefined, billFormat };
+    const options = { withoutReasoning, hasSearched: search !== undefined, billFormat, expectsJson };
     if (!stream)
       return parseAnthropicCompletion(await endpoint.post(request, signal), identity, { ...options, paused });
     const parseCompletion = (text: string) => parseAnthropicCompletion(text, identity, options);

@@ -29,6 +29,7 @@ import {
   toChoiceEnd,
   toReasoningDetail,
 } from './blocks.ts';
+import { JsonTextFilter } from './json-text.ts';
 import { mergeAnthropicUsage, parseAnthropicUsage } from './usage.ts';
 
 /** A content delta as Anthropic serialises it, with the padding that hides its size. Any other format is parsed. */
@@ -72,10 +73,12 @@ interface OpenBlock {
   signature: string;
 }
 
-/** How errors and the bill of the provider are read. */
+/** How errors, the bill and the text of the provider are read. */
 export interface AnthropicReaders {
   readonly classifyError?: ClassifyError;
   readonly billFormat?: BillFormat;
+  /** Whether the text is JSON, from which a code fence is removed. */
+  readonly expectsJson?: boolean;
 }
 
 export class AnthropicEventTranslator extends EventTranslator {
@@ -94,6 +97,8 @@ export class AnthropicEventTranslator extends EventTranslator {
   private bill: ReportedBill = {};
   private upstreamId: string | undefined;
 
+  private readonly jsonText: JsonTextFilter | undefined;
+
   /** Number of reasoning blocks of earlier calls for the same turn. */
   private readonly earlierReasoningBlocks: number;
 
@@ -104,12 +109,13 @@ export class AnthropicEventTranslator extends EventTranslator {
   constructor(
     { id, model, provider, created }: CompletionIdentity,
     private readonly hidesReasoning = false,
-    { classifyError = classifyCommonError, billFormat = {} }: AnthropicReaders = {},
+    { classifyError = classifyCommonError, billFormat = {}, expectsJson = false }: AnthropicReaders = {},
     paused: readonly AnthropicContentBlock[] = [],
   ) {
     super();
     this.classifyError = classifyError;
     this.billFormat = billFormat;
+    this.jsonText = expectsJson ? new JsonTextFilter() : undefined;
     this.earlierReasoningBlocks = paused.filter(isReasoning).length;
     this.hasSentRole = paused.some((block) => block.type === 'text' || (!hidesReasoning && isReasoning(block)));
     const chunk = { id, object: 'chat.completion.chunk', created, model, provider };
@@ -130,11 +136,7 @@ export class AnthropicEventTranslator extends EventTranslator {
   }
 
   getDeliveredText(): string {
-    try {
-      return JSON.parse(`"${Buffer.from(this.deliveredJson, 'latin1').toString('utf8')}"`);
-    } catch {
-      return this.deliveredJson; // invalid JSON, but sufficient for counting
-    }
+    return unescapeJsonText(this.deliveredJson);
   }
 
   getMaxGeneratedTokens(): number {
@@ -222,11 +224,24 @@ export class AnthropicEventTranslator extends EventTranslator {
     const block = this.blocks.get(index);
     if (text === '') return '';
     this.deliveredJson += text;
-    if (kind === 'text') return this.formatChunk(`{"content":"${text}"}`);
+    if (kind === 'text') return this.toTextChunk(text);
     if (block) block.text += text;
     if (kind === 'thinking' && this.hidesReasoning) this.hiddenLength += text.length;
     if (kind === 'thinking') return this.hidesReasoning ? '' : this.formatChunk(`{"reasoning":"${text}"}`);
     return this.toArgumentsChunk(block?.at ?? 0, text);
+  }
+
+  private toTextChunk(text: string): string {
+    const { jsonText } = this;
+    if (!jsonText) return this.formatChunk(`{"content":"${text}"}`);
+    const forwarded = escapeJsonText(jsonText.push(unescapeJsonText(text)));
+    this.hiddenLength += text.length - forwarded.length;
+    return forwarded === '' ? '' : this.formatChunk(`{"content":"${forwarded}"}`);
+  }
+
+  private flushText(): string {
+    const rest = this.jsonText?.flush() ?? '';
+    return rest === '' ? '' : this.toDeltaChunk({ content: rest });
   }
 
   private toArgumentsChunk(at: number, text: string): string {
@@ -261,7 +276,7 @@ export class AnthropicEventTranslator extends EventTranslator {
     const { finish_reason, ...fields } = toChoiceEnd(stop);
     const explanation = fields.stop_details?.explanation ?? undefined;
     const rest = Object.keys(fields).length === 0 ? '' : `,${toLatin1Json(fields).slice(1, -1)}`;
-    return this.formatChunk(toLatin1Json({ refusal: explanation }), `"${finish_reason}"${rest}`);
+    return this.flushText() + this.formatChunk(toLatin1Json({ refusal: explanation }), `"${finish_reason}"${rest}`);
   }
 
   /**
@@ -279,6 +294,15 @@ export class AnthropicEventTranslator extends EventTranslator {
 /** Returns the text as the content of a JSON string, without quotes and in Latin-1. */
 function escapeJsonText(text = ''): string {
   return toLatin1Json(text).slice(1, -1);
+}
+
+/** Reverts `escapeJsonText`. Invalid JSON is returned unchanged, which is sufficient for counting. */
+function unescapeJsonText(text: string): string {
+  try {
+    return JSON.parse(`"${Buffer.from(text, 'latin1').toString('utf8')}"`);
+  } catch {
+    return text;
+  }
 }
 
 function toStreamError(error: AnthropicEvent['error']): UpstreamError {

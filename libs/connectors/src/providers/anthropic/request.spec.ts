@@ -45,10 +45,15 @@ describe('a request to Anthropic', () => {
       },
       { output_config: { format: { type: 'json_schema', schema: { ...ANY_CITY, additionalProperties: false } } } },
     ],
+    [
+      'an instruction for JSON without a schema',
+      { response_format: { type: 'json_object' } },
+      { system: [{ type: 'text', text: expect.stringContaining('valid JSON object') }] },
+    ],
     ['no field for a parameter that is null', { temperature: null, stop: null, tools: null, n: null, user: null }, {}],
     [
       'no field for parameters that only OpenAI supports',
-      { seed: 1, logit_bias: {}, n: 1, stream_options: {}, response_format: { type: 'json_object' } },
+      { seed: 1, logit_bias: {}, n: 1, stream_options: {}, response_format: { type: 'text' } },
       {},
     ],
   ])('has %s', async (_, more, expected) => {

@@ -174,14 +174,17 @@ function withoutThinking(turns: readonly ConversationTurn[]): readonly Conversat
     .filter(({ content }) => content.length > 0);
 }
 
+const JSON_INSTRUCTION = 'Respond only with a valid JSON object, without a code fence or any other text.';
+
 /**
- * Anthropic has no equivalent of `json_object`. This format is ignored: OpenAI requires that the messages mention JSON
- * anyway. A schema that Anthropic cannot enforce becomes an instruction of the system message.
+ * Anthropic has no equivalent of `json_object`, and cannot enforce every schema. Both become an instruction of the system
+ * message then.
  */
 async function toOutputFormat(
   format: JsonObject | null | undefined,
   parts: WorkParts,
 ): Promise<{ readonly format?: JsonObject; readonly instruction?: string }> {
+  if (format?.type === 'json_object') return { instruction: JSON_INSTRUCTION };
   if (format?.type !== 'json_schema') return {};
   const { schema } = (format.json_schema ?? {}) as JsonObject;
   const enforced = await toStructuredSchema(schema, parts);

@@ -12,6 +12,7 @@ import {
   toChoiceEnd,
   toReasoningDetail,
 } from './blocks.ts';
+import { removeFence } from './json-text.ts';
 import { createPausedResponse } from './paused-response.ts';
 import { SearchTracker } from './searches.ts';
 import { parseAnthropicUsage } from './usage.ts';
@@ -29,13 +30,21 @@ interface CompletionOptions {
   /** Content of the turn that the completion continues. The body includes it. */
   readonly paused?: readonly AnthropicContentBlock[];
   readonly billFormat?: BillFormat;
+  /** Whether the text is JSON, from which a code fence is removed. */
+  readonly expectsJson?: boolean;
 }
 
 /** @throws UpstreamError if `text` is not a message */
 export function parseAnthropicCompletion(
   text: string,
   identity: CompletionIdentity,
-  { withoutReasoning = false, hasSearched = false, paused = [], billFormat = {} }: CompletionOptions = {},
+  {
+    withoutReasoning = false,
+    hasSearched = false,
+    paused = [],
+    billFormat = {},
+    expectsJson = false,
+  }: CompletionOptions = {},
 ): Completion {
   const message = parseMessage(text);
   const { content, usage, stop_reason } = message;
@@ -43,9 +52,10 @@ export function parseAnthropicCompletion(
   const pausedResponse = hasSearched && stop_reason === PAUSE_TURN ? createPausedResponse(turn) : undefined;
   const end = toChoiceEnd(message);
   const refusal = end.stop_details?.explanation ?? null;
+  const visibleContent = withoutReasoning ? turn.filter((block) => !isReasoning(block)) : turn;
   const choice = {
     index: 0,
-    message: { ...toAssistantMessage(withoutReasoning ? turn.filter((block) => !isReasoning(block)) : turn), refusal },
+    message: { ...toAssistantMessage(visibleContent, expectsJson), refusal },
     logprobs: null,
     ...end,
   };
@@ -78,8 +88,9 @@ function parseMessage(text: string): AnthropicMessage {
   return message as AnthropicMessage;
 }
 
-function toAssistantMessage(content: readonly AnthropicContentBlock[]) {
-  const text = content.map((block) => (block.type === 'text' ? block.text : '')).join('');
+function toAssistantMessage(content: readonly AnthropicContentBlock[], expectsJson: boolean) {
+  const generatedText = content.map((block) => (block.type === 'text' ? block.text : '')).join('');
+  const text = expectsJson ? removeFence(generatedText) : generatedText;
   const reasoning = content.map((block) => (block.type === 'thinking' ? block.thinking : '')).join('');
   const details = content.filter(isReasoning).map((block, index) => toReasoningDetail(index, block));
   const annotations = collectAnnotations(content);
