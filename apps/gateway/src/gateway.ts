@@ -7,6 +7,7 @@ import { RateLimiter } from '#application';
 import { ConnectionGuard, SERVER_TIMEOUTS, type Settings, StartError } from '#foundation';
 import { createRootModule, type ProcessRole } from '#modules';
 import { Authenticator, MAX_BODY_BYTES, registerAuthentication } from './edge/authentication/authenticator.ts';
+import { usesAnthropicApi } from './edge/errors/error-formats.ts';
 import { BadRequestError, INTERNAL_ERROR, sendError, toErrorResponse } from './edge/errors/errors.ts';
 import { MalformedRequestHandlers } from './edge/errors/malformed-requests.ts';
 import { trackRouteMethods } from './edge/errors/route-methods.ts';
@@ -101,7 +102,7 @@ function registerHooks(fastify: FastifyInstance, securityHeaders: Readonly<Recor
   fastify.addHook('onRequest', (request, reply, done) => {
     reply.headers({ ...getCommonHeaders(request), ...securityHeaders });
     // Anthropic's clients read the request id from this header.
-    if (request.routeOptions.config?.operation?.errorFormat === 'anthropic') reply.header('request-id', request.id);
+    if (usesAnthropicApi(request)) reply.header('request-id', request.id);
     done(findRequestError(request));
   });
   fastify.addHook('onSend', handleOnSend);

@@ -1,4 +1,4 @@
-import { Controller, Get, Header, Param, Query } from '@nestjs/common';
+import { Controller, Get, Header, Headers, Param, Query } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { assertModelOffered, CatalogueService, InvalidRequestError } from '#application';
 import { type AnyModel, type Catalogue, MODEL_TYPES, type ModelType } from '#catalogue';
@@ -6,10 +6,12 @@ import { isModelAllowed } from '#domain';
 import { parseUsd, toUsdJsonNumber } from '#kernel';
 import type { MedianPrice } from '#projections';
 import { PermittedModels } from '../edge/authentication/authenticator.ts';
+import { ANTHROPIC_VERSION_HEADER } from '../edge/errors/error-formats.ts';
 import { BadRequestError } from '../edge/errors/errors.ts';
 import { MedianCosts } from '../edge/reading/median-costs.ts';
 import { isTrue } from '../edge/validation/validation.ts';
 import { Operation } from '../openapi/operation.ts';
+import { createAnthropicModelPage, toAnthropicModel } from './anthropic-models.ts';
 import * as operations from './models.operations.ts';
 import { ModelsQuery } from './models.requests.ts';
 import { isAvailable, type ModelJson, toEndpointsJson, toModelJson } from './models-wire.ts';
@@ -38,17 +40,26 @@ export class ModelsController {
 
   /**
    * Lists chat models, or the models of the requested types. Private models are included only in `all`. An API key gets
-   * the models that it permits.
+   * the models that it permits. Anthropic's clients get pages of Anthropic's models.
    */
   @Get(['v1/models', 'models'])
   @Operation(operations.listModels)
   @Header('content-type', JSON_TYPE)
-  async listModels(@Query() query: ModelsQuery, @PermittedModels() permitted: ModelPatterns): Promise<Buffer> {
+  async listModels(
+    @Query() query: ModelsQuery,
+    @PermittedModels() permitted: ModelPatterns,
+    @Headers(ANTHROPIC_VERSION_HEADER) anthropicVersion: string | undefined,
+  ): Promise<Buffer> {
     const filter = parseModelFilter(query.type || 'chat');
     const isPopular = isTrue(query.popular);
     // The route is public. Concurrent and slow readers share the same bytes, so that they use little memory.
     const { serialized, rows, retiredRows, medians } = this.refreshCache(await this.medians.loadByModel());
     const includesRetired = isTrue(query.include_retired);
+    if (anthropicVersion !== undefined) {
+      const select = (listed: readonly ModelJson[]) => filterRows(listed, filter, isPopular, permitted);
+      const models = [select(rows), select(retiredRows)] as const;
+      return Buffer.from(JSON.stringify(createAnthropicModelPage(models, query, includesRetired)));
+    }
     const key = JSON.stringify([filter.includesPrivate, isPopular, includesRetired, filter.types, permitted ?? null]);
     const listing = { rows: includesRetired ? [...rows, ...retiredRows] : rows, medians };
     const list = serialized.get(key) ?? serializeList(listing, filter, isPopular, permitted);
@@ -59,10 +70,15 @@ export class ModelsController {
   /** The path is a wildcard because ids contain a slash. */
   @Get(['v1/models/*', 'models/*'])
   @Operation(operations.getModel)
-  async getModelDetails(@Param('*') id: string, @PermittedModels() permitted: ModelPatterns) {
+  async getModelDetails(
+    @Param('*') id: string,
+    @PermittedModels() permitted: ModelPatterns,
+    @Headers(ANTHROPIC_VERSION_HEADER) anthropicVersion: string | undefined,
+  ) {
     const model = this.resolveModel(id, permitted);
-    const retirement = this.catalogues.current.findRetirement(model);
-    return { ...toModelJson(model, retirement), ...toMedianJson((await this.medians.loadByModel()).get(model.id)) };
+    const row = toModelJson(model, this.catalogues.current.findRetirement(model));
+    if (anthropicVersion !== undefined) return toAnthropicModel(row);
+    return { ...row, ...toMedianJson((await this.medians.loadByModel()).get(model.id)) };
   }
 
   @Get(['v1/models/:author/:slug/endpoints', 'models/:author/:slug/endpoints'])
@@ -119,21 +135,31 @@ interface ModelFilter {
   readonly includesPrivate: boolean;
 }
 
-function serializeList(
-  { rows, medians }: Pick<ModelListCache, 'rows' | 'medians'>,
+function filterRows(
+  rows: readonly ModelJson[],
   { types, includesPrivate }: ModelFilter,
   isPopular: boolean,
   permitted: ModelPatterns,
+): readonly ModelJson[] {
+  return rows.filter(
+    ({ id, type, popular, privacyLevel }) =>
+      isModelAllowed(id, permitted ?? null) &&
+      types.includes(type) &&
+      (includesPrivate || privacyLevel !== 'e2e') &&
+      (popular || !isPopular),
+  );
+}
+
+function serializeList(
+  { rows, medians }: Pick<ModelListCache, 'rows' | 'medians'>,
+  filter: ModelFilter,
+  isPopular: boolean,
+  permitted: ModelPatterns,
 ): Buffer {
-  const data = rows
-    .filter(
-      ({ id, type, popular, privacyLevel }) =>
-        isModelAllowed(id, permitted ?? null) &&
-        types.includes(type) &&
-        (includesPrivate || privacyLevel !== 'e2e') &&
-        (popular || !isPopular),
-    )
-    .map((row) => ({ ...row, ...toMedianJson(medians.get(row.id)) }));
+  const data = filterRows(rows, filter, isPopular, permitted).map((row) => ({
+    ...row,
+    ...toMedianJson(medians.get(row.id)),
+  }));
   return Buffer.from(JSON.stringify({ object: 'list', data, total_count: data.length, links: { next: null } }));
 }
 

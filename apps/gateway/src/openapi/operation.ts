@@ -48,6 +48,8 @@ export interface OperationOptions {
   readonly auth: Auth;
   /** The error format of the route's protocol; without it the format depends on the client. */
   readonly errorFormat?: ErrorFormatName;
+  /** Responses and errors have Anthropic's format if the request has the header `anthropic-version`. */
+  readonly sharedWithAnthropic?: true;
   /** Where `credit_id` may name the account, in addition to the credentials in headers. */
   readonly creditIdLocation?: 'query' | 'body';
   /** The operation is paid. It accepts an Idempotency-Key unless it is `streamed`; its response has a generation id. */

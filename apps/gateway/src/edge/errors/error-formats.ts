@@ -76,10 +76,26 @@ const OPENROUTER_SDK = /@openrouter\/sdk/;
 export const DEFAULT_ERROR_FORMAT: ErrorFormat = OPENAI;
 
 /** Returns the format that the route specifies, else that of the client. */
-export function selectErrorFormat({ headers, routeOptions }: FastifyRequest): ErrorFormat {
-  const routeFormat = routeOptions?.config?.operation?.errorFormat;
+export function selectErrorFormat(request: FastifyRequest): ErrorFormat {
+  const routeFormat = request.routeOptions?.config?.operation?.errorFormat;
   if (routeFormat) return ERROR_FORMATS[routeFormat];
-  return OPENROUTER_SDK.test(headers['user-agent'] ?? '') ? OPENROUTER : DEFAULT_ERROR_FORMAT;
+  if (usesAnthropicApi(request)) return ANTHROPIC;
+  return OPENROUTER_SDK.test(request.headers['user-agent'] ?? '') ? OPENROUTER : DEFAULT_ERROR_FORMAT;
+}
+
+/** A header of all requests of Anthropic's clients. */
+export const ANTHROPIC_VERSION_HEADER = 'anthropic-version';
+const MESSAGES_PATH = /^\/(v1\/)?messages(\/|\?|$)/;
+
+/**
+ * Whether a request belongs to Anthropic's API: by its route, or by the header where several APIs have the same route.
+ * Without an operation (unknown paths and methods), the header or the path decides.
+ */
+export function usesAnthropicApi({ url, headers, routeOptions }: FastifyRequest): boolean {
+  const operation = routeOptions?.config?.operation;
+  const hasHeader = headers[ANTHROPIC_VERSION_HEADER] !== undefined;
+  if (!operation) return hasHeader || MESSAGES_PATH.test(url);
+  return operation.errorFormat === 'anthropic' || (operation.sharedWithAnthropic === true && hasHeader);
 }
 
 /** Adds the fields that the API specifies in addition to the error object. */

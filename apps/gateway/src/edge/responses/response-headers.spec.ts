@@ -110,7 +110,10 @@ describe('on every route', () => {
       if (found.includes('may be stored')) cacheable.add(route.url);
       // A caller with an invalid credential must get its own response.
       if (mayBeStored && route.url.includes('models') && !route.url.includes('audio'))
-        expect([route.url, response.headers.get('vary')]).toEqual([route.url, CREDENTIALS.join(', ')]);
+        expect([route.url, response.headers.get('vary')]).toEqual([
+          route.url,
+          expect.stringContaining(CREDENTIALS.join(', ')),
+        ]);
     }
     expect(faults).toEqual([]);
     expect([...cacheable].sort()).toEqual([...CACHEABLE].sort());

@@ -1,6 +1,7 @@
 /** Sets the headers that forbid shared caches to store responses, and browsers to guess their type. */
 import type { FastifyReply } from 'fastify';
 import type { Settings } from '#foundation';
+import { ANTHROPIC_VERSION_HEADER } from '../errors/error-formats.ts';
 import { ACCOUNT_HEADERS } from '../pay-per-request/credentials.ts';
 import { addReceipt } from '../pay-per-request/receipts.ts';
 
@@ -43,5 +44,6 @@ export function setCacheHeaders(reply: FastifyReply): void {
   if (!isCacheable)
     reply.header('cache-control', reply.hasHeader('payment-receipt') ? 'private, no-store' : 'no-store');
   // A cached response to an anonymous caller must not be sent to a caller whose credential may be invalid.
-  if (!isCacheable || operation.auth !== 'public') reply.header('vary', VARY);
+  if (isCacheable && operation.auth === 'public') return;
+  reply.header('vary', operation?.sharedWithAnthropic ? `${VARY}, ${ANTHROPIC_VERSION_HEADER}` : VARY);
 }
