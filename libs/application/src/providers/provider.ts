@@ -172,6 +172,8 @@ export interface CompletionStream {
   pipeTo(receiver: SseEventSink): Promise<void>;
   /** Available once the stream has ended, with or without a failure. */
   usage(): Usage | undefined;
+  /** The usage of the input, if the provider has reported it by the first event. Its output is preliminary. */
+  getInputUsage?(): Usage | undefined;
   /** The provider's id of its response; undefined before the provider has sent it. */
   vendorId(): string | undefined;
   /** Available like the usage. */

@@ -1,5 +1,6 @@
 /** How a completion is produced and written to the client. */
 import type { TokenPricedModel } from '#catalogue';
+import type { Usage } from '#domain';
 import type { StreamWriter } from '../../billing/billing-engine.ts';
 import type { Receipt } from '../../billing/order.ts';
 import type { EndpointResponse } from '../../billing/upstream-call.ts';
@@ -25,6 +26,8 @@ export interface CompletionSource {
   readonly supportedParameters: readonly string[];
   /** The sampling parameters that were applied, if they differ from those of the request. */
   readonly sampling?: AppliedSampling;
+  /** The usage of the input, if the provider reported it before its first output. Its output is preliminary. */
+  readonly inputUsage?: Usage;
 }
 
 export abstract class KeepAliveSettings {
@@ -84,12 +87,14 @@ export function toCompletionSource(
   { response, endpoint }: EndpointResponse<Completion | CompletionStream>,
 ): CompletionSource {
   const { protocol: language, sampling } = response;
+  const inputUsage = response.kind === 'stream' ? response.getInputUsage?.() : undefined;
   return {
     model,
     protocol: language,
     provider: endpoint.slug,
     supportedParameters: endpoint.parameters,
     ...(sampling ? { sampling } : {}),
+    ...(inputUsage ? { inputUsage } : {}),
   };
 }
 

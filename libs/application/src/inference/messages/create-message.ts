@@ -1,6 +1,9 @@
 /** Creates a message of Anthropic's API: converts the request to a chat, and its completion to a message. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Payer } from '../../billing/payer.ts';
+import { TokenCounter } from '../../tokens/token-counter.ts';
+import type { ChatBody } from '../chat/chat-body.ts';
+import { estimateInputTokens } from '../chat/count-tokens.ts';
 import { type ChatConnection, ChatService } from '../responses/chat-service.ts';
 import type { MessagesBody } from './body.ts';
 import { MessageBuilder } from './message-builder.ts';
@@ -29,17 +32,26 @@ export class CreateMessage extends Command<string | undefined> {
 
 @CommandHandler(CreateMessage)
 export class CreateMessageHandler implements ICommandHandler<CreateMessage> {
-  constructor(private readonly chats: ChatService) {}
+  constructor(
+    private readonly chats: ChatService,
+    private readonly tokenCounter: TokenCounter,
+  ) {}
 
   async execute({ payer, request, output }: CreateMessage): Promise<string | undefined> {
     const { requestId, source, connection, body } = request;
     const { chat, thinkingVisibility } = await parseMessagesRequest(body);
     const draft = new MessageBuilder(requestId, body.model, thinkingVisibility);
     const chatParams = { requestId, source, connection, body: chat, type: 'message', isLimitRequired: true } as const;
-    const completion = await this.chats.complete(payer, chatParams, output && new MessageWriter(output, draft));
+    const writer = output && new MessageWriter(output, draft, this.estimateInput(payer, chat));
+    const completion = await this.chats.complete(payer, chatParams, writer);
     if (!completion) return undefined;
     draft.setSource(completion);
     draft.acceptComplete(completion.body, completion.searches);
     return JSON.stringify(draft.build(toMessageUsage(completion.receipt)));
+  }
+
+  /** Estimates the input tokens while the provider is called. @returns 0 if too much waits to be counted */
+  private estimateInput({ id }: Payer, chat: ChatBody): Promise<number> {
+    return estimateInputTokens(chat, (text) => this.tokenCounter.count(id, text)).catch(() => 0);
   }
 }

@@ -38,14 +38,17 @@ const MAX_REFUSAL_CHARACTERS = 4_096;
 /** Usage in Anthropic's format: `input_tokens`, `output_tokens` and further fields. */
 export type MessageUsage = JsonObject;
 
-/** The usage while none is known, as in the first event. */
-const NO_USAGE: MessageUsage = {
-  input_tokens: 0,
-  cache_creation_input_tokens: 0,
-  cache_read_input_tokens: 0,
-  output_tokens: 0,
-  service_tier: 'standard',
-};
+/** The input tokens of a usage: those that were neither read from the cache nor written to it, and the others. */
+export interface InputUsage {
+  readonly input_tokens: number;
+  readonly cache_creation_input_tokens: number;
+  readonly cache_read_input_tokens: number;
+}
+
+const NO_INPUT: InputUsage = { input_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 };
+
+/** The usage while none is known. */
+const NO_USAGE: MessageUsage = { ...NO_INPUT, output_tokens: 0, service_tier: 'standard' };
 
 function omitEmptyCitations(block: ContentBlock): object {
   if (block.type !== 'text' || block.citations?.length !== 0) return block;
@@ -104,13 +107,14 @@ export class MessageBuilder {
     return this.output.recordSearch(search);
   }
 
-  /** Creates the first event. Its usage is 0, because usage is known only at the end. Later texts are not retained. */
-  createStartEvent(): TypedEvent {
+  /**
+   * Creates the first event. Later texts are not retained.
+   * @param inputUsage what is known or estimated at the start; the usage at the end replaces it
+   */
+  createStartEvent(inputUsage: Partial<InputUsage> = {}): TypedEvent {
     this.output.retainsTexts = false;
-    return {
-      type: 'message_start',
-      message: this.toMessageJson([], { stop_reason: null, stop_sequence: null, stop_details: null }, NO_USAGE),
-    };
+    const stop = { stop_reason: null, stop_sequence: null, stop_details: null };
+    return { type: 'message_start', message: this.toMessageJson([], stop, { ...NO_USAGE, ...inputUsage }) };
   }
 
   /** Ends the message and creates its last events. */

@@ -1,8 +1,9 @@
 import type { Receipt } from '../../billing/order.ts';
 import { formatSseEvent } from '../../wire/sse.ts';
+import type { CompletionSource } from '../chat/completion-writer.ts';
 import { type SseOutput, TranslatingWriter, type TypedEvent } from '../chat/translating-writer.ts';
-import type { MessageBuilder } from './message-builder.ts';
-import { toMessageUsage } from './usage.ts';
+import type { InputUsage, MessageBuilder } from './message-builder.ts';
+import { toInputUsage, toMessageUsage } from './usage.ts';
 
 /** The HTTP response that the events of a message are written to. */
 export interface MessageEventOutput extends SseOutput {
@@ -11,9 +12,30 @@ export interface MessageEventOutput extends SseOutput {
 }
 
 export class MessageWriter extends TranslatingWriter<MessageEventOutput, MessageBuilder> {
+  private reportedInput: InputUsage | undefined;
+  /** Events that wait for the first event, which waits for the count of the input. */
+  private waitingEvents: TypedEvent[] | undefined;
+  private start: Promise<void> | undefined;
+
+  /** @param inputTokens an estimate, for providers that report the input tokens only at the end; never rejects */
+  constructor(
+    output: MessageEventOutput,
+    draft: MessageBuilder,
+    private readonly inputTokens: Promise<number>,
+  ) {
+    super(output, draft);
+  }
+
+  override begin(source: CompletionSource): void {
+    const { inputUsage } = source;
+    this.reportedInput = inputUsage && toInputUsage(inputUsage);
+    super.begin(source);
+  }
+
   /** Ends an interrupted message with an error event instead of `message_stop`. The event includes any known usage. */
-  override end(receipt: Receipt | undefined, failure?: unknown): void {
+  override end(receipt: Receipt | undefined, failure?: unknown): Promise<void> | void {
     const { output, draft } = this;
+    if (this.waitingEvents) return this.start?.then(() => this.end(receipt, failure));
     const last = failure
       ? [{ ...output.toErrorEvent(failure), ...(receipt ? { usage: toMessageUsage(receipt) } : {}) }]
       : draft.createEndEvents(receipt && toMessageUsage(receipt));
@@ -21,7 +43,25 @@ export class MessageWriter extends TranslatingWriter<MessageEventOutput, Message
   }
 
   protected override announce(): void {
-    void this.send([this.draft.createStartEvent()]);
+    const { reportedInput } = this;
+    // Some providers report zeros at the start.
+    if (reportedInput && Object.values(reportedInput).some((tokens) => tokens > 0))
+      return void this.send([this.draft.createStartEvent(reportedInput)]);
+    this.waitingEvents = [];
+    this.start = this.announceEstimate();
+  }
+
+  private async announceEstimate(): Promise<void> {
+    const first = this.draft.createStartEvent({ input_tokens: await this.inputTokens });
+    const events = [first, ...(this.waitingEvents ?? [])];
+    this.waitingEvents = undefined;
+    await super.send(events);
+  }
+
+  protected override send(events: readonly TypedEvent[]): Promise<void> | undefined {
+    if (!this.waitingEvents) return super.send(events);
+    this.waitingEvents.push(...events);
+    return this.start;
   }
 
   protected override formatEvent(event: TypedEvent): string {

@@ -127,6 +127,10 @@ export class AnthropicEventTranslator extends EventTranslator {
     return this.reportedUsage;
   }
 
+  override getInputUsage(): Usage | undefined {
+    return parseAnthropicUsage(this.usageAtStart);
+  }
+
   vendorId(): string | undefined {
     return this.upstreamId;
   }

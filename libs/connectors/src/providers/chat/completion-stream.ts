@@ -24,6 +24,7 @@ export function toCompletionStream(completion: Completion): CompletionStream {
       void receiver(Buffer.from(events.map((event) => formatSseEvent(JSON.stringify(event))).join('')));
     },
     usage: () => usage,
+    getInputUsage: () => usage,
     vendorId: () => completion.vendorId(),
     reportedBill: () => completion.reportedBill ?? {},
     getDeliveredText: () => text,
