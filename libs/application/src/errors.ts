@@ -231,17 +231,20 @@ export class InvalidRequestError extends Error {
   readonly param: string | null;
   /** The input is longer than the model reads at once. */
   readonly isTooLong: boolean;
+  /** A code by which clients of one protocol recognise the error, instead of the gateway's. */
+  readonly code: string | undefined;
 
   constructor(
     status: 400 | 404 | 410 | 422,
     message: string,
     param: string | null = null,
-    { tooLong: isTooLong = false } = {},
+    { tooLong: isTooLong = false, code }: { readonly tooLong?: boolean; readonly code?: string } = {},
   ) {
     super(message);
     this.status = status;
     this.param = param;
     this.isTooLong = isTooLong;
+    this.code = code;
   }
 }
 

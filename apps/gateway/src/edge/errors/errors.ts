@@ -260,11 +260,11 @@ export function toErrorResponse(error: unknown): ErrorResponse | undefined {
     return createErrorResponse([409, error.type, 'invalid_request'], error.message, { param: error.source, ...extra });
   }
   if (error instanceof InvalidRequestError) {
-    const { status, message, param, isTooLong } = error;
+    const { status, message, param, isTooLong, code } = error;
     if (status === 404) return createNotFoundResponse(param, message);
     if (status === 410) return createErrorResponse(MODEL_RETIRED, message, { param });
     if (status === 422) return createErrorResponse(UNPROCESSABLE, message, { param });
-    return createErrorResponse(isTooLong ? TOO_LONG : INVALID, message, { param });
+    return createErrorResponse(isTooLong ? TOO_LONG : INVALID, message, { param, ...(code ? { code } : {}) });
   }
   if (error instanceof ReadModelLaggingError)
     return createErrorResponse(UNAVAILABLE, error.message, { retryAfterSeconds: 1 });

@@ -3,7 +3,7 @@ import { type JsonObject } from '#kernel';
 /**
  * A request in the format of Anthropic's Messages API: https://docs.claude.com/en/api/messages. The edge validates the
  * types of most fields; the others are validated here. Fields that do not change the output are ignored, such as betas
- * and the lifetime in `cache_control`.
+ * and the lifetime in `cache_control`. Fields that change it and are not supported are rejected (`unsupported.ts`).
  */
 export interface MessagesBody {
   readonly model: string;

@@ -1,6 +1,7 @@
 /** Converts Anthropic's content blocks to content parts of a chat. */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
+import { assertSupported, BLOCK_RULES } from './unsupported.ts';
 
 /**
  * Converts a content block. An empty text becomes no part, because some providers reject it.
@@ -14,6 +15,7 @@ export function toChatParts(block: JsonObject, param: string): readonly JsonObje
 }
 
 function convertBlock(block: JsonObject, param: string): readonly JsonObject[] {
+  assertSupported(block, BLOCK_RULES, `${param}.`);
   const { type, text, source, title, context, tool_name } = block;
   switch (type) {
     case 'text':

@@ -9,6 +9,7 @@ const read = (more: Partial<MessagesBody>) => parseMessagesRequest({ ...asked, .
 const chatOf = async (more: Partial<MessagesBody>) => (await read(more)).chat;
 const messagesOf = async (...messages: object[]) => (await chatOf({ messages })).messages;
 
+const LONDON = { type: 'approximate', city: 'London' };
 const mark = { cache_control: { type: 'ephemeral' } };
 const words = (text: string) => ({ type: 'text', text });
 const tool = { name: 'f', description: 'F', input_schema: { type: 'object' } };
@@ -52,10 +53,10 @@ describe('converting a Messages request to a chat', () => {
     [
       'a web search',
       {
-        tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2 }],
+        tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2, user_location: LONDON }],
         tool_choice: { type: 'tool', name: 'web_search' },
       },
-      { tools: [{ type: 'web_search', max_uses: 2 }], tool_choice: { type: 'web_search' } },
+      { tools: [{ type: 'web_search', max_uses: 2, user_location: LONDON }], tool_choice: { type: 'web_search' } },
     ],
     ['tool choice any', { tools: [tool], tool_choice: { type: 'any' } }, { tool_choice: 'required' }],
     ['tool choice none', { tools: [tool], tool_choice: { type: 'none' } }, { tool_choice: 'none' }],
@@ -93,7 +94,7 @@ describe('converting a Messages request to a chat', () => {
     ['a tool choice without tools', { tool_choice: { type: 'any' } }, 'tool_choice'],
     ['disabled thinking', { thinking: { type: 'disabled' } }, 'reasoning'],
     ['a user id that OpenAI would reject', { metadata: { user_id: 'x'.repeat(65) } }, 'user'],
-    ['an unknown field', { context_management: { edits: [] } }, 'context_management'],
+    ['an unknown field', { seed: 3 }, 'seed'],
   ])('omits %s', async (_, more, field) => {
     expect(await chatOf(more)).not.toHaveProperty(field);
   });

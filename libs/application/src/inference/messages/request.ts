@@ -6,6 +6,14 @@ import type { ChatBody } from '../chat/chat-body.ts';
 import type { MessagesBody } from './body.ts';
 import { toChatTools, toToolChoice } from './tools.ts';
 import { toChatMessages, toSystemMessages } from './turns.ts';
+import {
+  assertNoThread,
+  assertSupported,
+  OUTPUT_CONFIG_RULES,
+  parseKeptThinkingTurns,
+  REQUEST_RULES,
+  THINKING_RULES,
+} from './unsupported.ts';
 
 /**
  * How much of the reasoning the client gets: all of it, only the signatures that it must send back with the results of
@@ -20,19 +28,20 @@ export interface ParsedMessagesRequest {
 
 /** Fields with the same meaning in messages and chats. The last two are OpenRouter's extensions. */
 const SHARED_FIELDS = ['model', 'stream', 'temperature', 'top_p', 'top_k', 'provider', 'plugins'] as const;
-/** Fields that are rejected rather than ignored, because they change the output. */
-const UNSUPPORTED_FIELDS = ['container', 'mcp_servers'] as const;
 const EFFORTS: readonly unknown[] = ['low', 'medium', 'high', 'xhigh', 'max'];
 /** OpenAI rejects a longer `user`. A longer user id is omitted, because it does not change the output. */
 const MAX_USER_LENGTH = 64;
 
 /** @throws InvalidRequestError (400) naming the field that is invalid or not supported */
 export async function parseMessagesRequest(body: MessagesBody): Promise<ParsedMessagesRequest> {
-  for (const field of UNSUPPORTED_FIELDS)
-    if (isSet(body[field])) throw invalidRequest(`${field} is not supported`, field);
+  assertNoThread(body);
+  assertSupported(body, REQUEST_RULES);
+  assertSupported(body.output_config ?? {}, OUTPUT_CONFIG_RULES, 'output_config.');
+  assertSupported(body.thinking ?? {}, THINKING_RULES, 'thinking.');
   const { max_tokens, stop_sequences, metadata } = body;
+  const turns = await toChatMessages(body.messages, parseKeptThinkingTurns(body.context_management));
   const chat: Record<string, unknown> = {
-    messages: withCacheControl([...toSystemMessages(body.system), ...(await toChatMessages(body.messages))], body),
+    messages: withCacheControl([...toSystemMessages(body.system), ...turns], body),
   };
   for (const field of SHARED_FIELDS) if (body[field] !== undefined && body[field] !== null) chat[field] = body[field];
   if (max_tokens !== undefined) chat.max_completion_tokens = max_tokens;
@@ -43,14 +52,10 @@ export async function parseMessagesRequest(body: MessagesBody): Promise<ParsedMe
   if (reasoning) chat.reasoning = reasoning;
   const format = parseResponseFormat(body);
   if (format) chat.response_format = format;
-  const tools = toChatTools(body.tools ?? []);
+  const tools = await toChatTools(body.tools ?? []);
   // Providers reject `tool_choice` without tools.
   if (tools.length > 0) Object.assign(chat, { tools, ...toToolChoice(body.tool_choice, tools) });
   return { chat: chat as ChatBody, thinkingVisibility };
-}
-
-function isSet(value: unknown): boolean {
-  return Array.isArray(value) ? value.length > 0 : value !== undefined && value !== null;
 }
 
 /** Moves a top-level `cache_control` to the last message, where it has the same effect. */

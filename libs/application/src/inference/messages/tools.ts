@@ -1,19 +1,22 @@
 /** Converts Anthropic's tools and tool choice to those of a chat. */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
+import { stringifyJson } from '../../wire/serialize-json.ts';
+import { assertSupported, TOOL_RULES } from './unsupported.ts';
 
 /** All versions of Anthropic's web search tool. Anthropic's other tools have no price here and are not supported. */
 const WEB_SEARCH_TOOL_TYPE = /^web_search_\d{8}$/;
 const SEARCH_TOOL_NAME = 'web_search';
 
 /** @throws InvalidRequestError (400) naming the tool */
-export function toChatTools(tools: readonly unknown[]): readonly JsonObject[] {
-  return tools.map((tool, at) => toChatTool(tool, `tools[${at}]`));
+export function toChatTools(tools: readonly unknown[]): Promise<readonly JsonObject[]> {
+  return Promise.all(tools.map((tool, at) => toChatTool(tool, `tools[${at}]`)));
 }
 
-function toChatTool(tool: unknown, param: string): JsonObject {
+async function toChatTool(tool: unknown, param: string): Promise<JsonObject> {
   if (!isJsonObject(tool)) throw invalidRequest(`${param} must be an object`, param);
-  const { type, name, description, input_schema, strict, cache_control } = tool;
+  assertSupported(tool, TOOL_RULES, `${param}.`);
+  const { type, name, input_schema, strict, cache_control } = tool;
   if (typeof type === 'string' && WEB_SEARCH_TOOL_TYPE.test(type)) return toSearchTool(tool);
   if (type !== undefined && type !== null && type !== 'custom') {
     throw invalidRequest(`Tools of the type "${formatType(type)}" are not supported`, `${param}.type`);
@@ -22,13 +25,27 @@ function toChatTool(tool: unknown, param: string): JsonObject {
     throw invalidRequest(`${param}.name must be a non-empty string`, `${param}.name`);
   if (!isJsonObject(input_schema))
     throw invalidRequest(`${param}.input_schema must be a JSON Schema`, `${param}.input_schema`);
-  const descriptionField = typeof description === 'string' ? { description } : {};
-  const called = { name, ...descriptionField, parameters: input_schema, ...(strict === true ? { strict } : {}) };
+  const called = {
+    name,
+    ...(await describeTool(tool, param)),
+    parameters: input_schema,
+    ...(strict === true ? { strict } : {}),
+  };
   return { type: 'function', function: called, ...(isJsonObject(cache_control) ? { cache_control } : {}) };
 }
 
-function toSearchTool({ max_uses, allowed_domains, blocked_domains }: JsonObject): JsonObject {
-  return { type: SEARCH_TOOL_NAME, max_uses, allowed_domains, blocked_domains };
+function toSearchTool({ max_uses, allowed_domains, blocked_domains, user_location }: JsonObject): JsonObject {
+  return { type: SEARCH_TOOL_NAME, max_uses, allowed_domains, blocked_domains, user_location };
+}
+
+/** Adds the examples of inputs to the description, because chats have no such field. */
+async function describeTool({ description, input_examples }: JsonObject, param: string): Promise<JsonObject> {
+  const texts = typeof description === 'string' ? [description] : [];
+  const examples = input_examples ?? [];
+  if (!Array.isArray(examples) || !examples.every(isJsonObject))
+    throw invalidRequest(`${param}.input_examples must be an array of objects`, `${param}.input_examples`);
+  if (examples.length > 0) texts.push(`Examples of its input: ${await stringifyJson(examples)}`);
+  return texts.length > 0 ? { description: texts.join('\n\n') } : {};
 }
 
 /**

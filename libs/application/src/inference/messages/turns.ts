@@ -8,12 +8,15 @@ import type { ChatMessage } from '../responses/parts.ts';
 import { ReasoningDecoder } from '../responses/reasoning.ts';
 import { toChatParts } from './parts.ts';
 import { toReasoningDetails } from './reasoning.ts';
+import { assertSupported, SYSTEM_MESSAGE_RULES } from './unsupported.ts';
 
 /**
- * Blocks of tools that the provider ran. Chats have no equivalent; the text after these blocks has their outcome. A turn
- * that is not complete also has them in `content_blocks`, with which its provider continues it.
+ * Blocks of searches that the provider made. Chats have no equivalent; the text after these blocks has their outcome. A
+ * turn that is not complete also has them in `content_blocks`, with which its provider continues it.
  */
-const OMITTED_BLOCK_TYPES = /^server_tool_use$|^(?!tool_result$).*_tool_result$/;
+function isSearchBlock({ type, name }: JsonObject): boolean {
+  return type === 'web_search_tool_result' || (type === 'server_tool_use' && name === 'web_search');
+}
 
 /** Converts the system prompt, if there is one. @throws InvalidRequestError (400) naming the content block */
 export function toSystemMessages(system: string | readonly unknown[] | null | undefined): readonly ChatMessage[] {
@@ -21,24 +24,37 @@ export function toSystemMessages(system: string | readonly unknown[] | null | un
   return [{ role: 'system', content: parseText(system, 'system') }];
 }
 
-/** @throws InvalidRequestError (400) naming the message or content block */
-export async function toChatMessages(turns: readonly unknown[]): Promise<readonly ChatMessage[]> {
+/**
+ * @param keptThinkingTurns for how many of the last turns with thinking it is kept
+ * @throws InvalidRequestError (400) naming the message or content block
+ */
+export async function toChatMessages(
+  turns: readonly unknown[],
+  keptThinkingTurns = Number.POSITIVE_INFINITY,
+): Promise<readonly ChatMessage[]> {
   const callIds = new Set<string>();
   const messages: ChatMessage[] = [];
   const parts = new WorkParts();
   const decoder = new ReasoningDecoder();
   const openTurn = findOpenTurn(turns);
+  const firstThinking = findFirstKeptThinking(turns, keptThinkingTurns);
+  const lastUserTurn = turns.findLastIndex((turn) => isJsonObject(turn) && turn.role === 'user');
   for (const [at, turn] of turns.entries()) {
     const param = `messages[${at}]`;
     if (!isJsonObject(turn)) throw invalidRequest(`${param} must be an object`, param);
     const { role, content } = turn;
     if (role === 'user') messages.push(...toUserMessages(content, `${param}.content`, callIds));
     else if (role === 'assistant') {
-      const message = await toAssistantMessage(content, `${param}.content`, { callIds, decoder });
+      const options = { callIds, decoder, keepsThinking: at >= firstThinking };
+      const message = await toAssistantMessage(content, `${param}.content`, options);
       const content_blocks = at === openTurn ? parseSearchBlocks(content) : undefined;
       messages.push(content_blocks ? { ...message, content_blocks } : message);
-    } else if (role === 'system') messages.push({ role, content: parseText(content, `${param}.content`) });
-    else throw invalidRequest(`${param}.role must be "user", "assistant" or "system"`, `${param}.role`);
+    } else if (role === 'system') {
+      assertSupported(turn, SYSTEM_MESSAGE_RULES, `${param}.`);
+      const isCleared = turn.clear_at === 'next_user_message' && at < lastUserTurn;
+      const message = { role, content: parseText(content, `${param}.content`) };
+      if (!isCleared) messages.push(message);
+    } else throw invalidRequest(`${param}.role must be "user", "assistant" or "system"`, `${param}.role`);
     await parts.rest();
   }
   if (messages.length === 0) throw invalidRequest('messages must contain text or other content', 'messages');
@@ -48,6 +64,35 @@ export async function toChatMessages(turns: readonly unknown[]): Promise<readonl
 /** Returns the position of the assistant's turn that ends the conversation, apart from the results of its calls. */
 function findOpenTurn(turns: readonly unknown[]): number {
   return turns.findLastIndex((turn) => !isJsonObject(turn) || !isToolResultTurn(turn));
+}
+
+/**
+ * Returns the position from which turns keep their thinking. A turn of the assistant continues after the results of its
+ * calls, so all of its messages count as one.
+ */
+function findFirstKeptThinking(turns: readonly unknown[], keptTurns: number): number {
+  if (keptTurns === Number.POSITIVE_INFINITY) return 0;
+  let [turnCount, isCounted] = [0, false];
+  for (let at = turns.length - 1; at >= 0; at--) {
+    const turn = turns[at];
+    if (!isJsonObject(turn)) continue;
+    if (turn.role === 'user' && !isToolResultTurn(turn)) {
+      if (turnCount >= keptTurns) return at;
+      isCounted = false;
+    }
+    if (isCounted || turn.role !== 'assistant' || !hasThinking(turn)) continue;
+    isCounted = true;
+    turnCount++;
+  }
+  return 0;
+}
+
+function hasThinking({ content }: JsonObject): boolean {
+  return Array.isArray(content) && content.some(isThinking);
+}
+
+function isThinking(block: { readonly type?: unknown } | null): boolean {
+  return block?.type === 'thinking' || block?.type === 'redacted_thinking';
 }
 
 function isToolResultTurn({ role, content }: JsonObject): boolean {
@@ -85,11 +130,17 @@ function toToolMessage(block: JsonObject, param: string, callIds: ReadonlySet<st
   };
 }
 
+interface AssistantOptions {
+  readonly callIds: Set<string>;
+  readonly decoder: ReasoningDecoder;
+  readonly keepsThinking: boolean;
+}
+
 /** Combines the blocks of an assistant's turn, which are reasoning, content and tool calls, into one message. */
 async function toAssistantMessage(
   content: unknown,
   param: string,
-  { callIds, decoder }: { readonly callIds: Set<string>; readonly decoder: ReasoningDecoder },
+  { callIds, decoder, keepsThinking }: AssistantOptions,
 ): Promise<ChatMessage> {
   if (typeof content === 'string') return { role: 'assistant', content };
   const parts: JsonObject[] = [];
@@ -98,9 +149,9 @@ async function toAssistantMessage(
   for (const [block, at] of parseBlocks(content, param)) {
     const { type } = block;
     if (type === 'tool_use') calls.push(await toToolCall(block, at, callIds));
-    else if (type === 'thinking' || type === 'redacted_thinking')
-      details.push(...toReasoningDetails(block, { index: details.length, decoder, param: at }));
-    else if (typeof type !== 'string' || !OMITTED_BLOCK_TYPES.test(type)) parts.push(...toChatParts(block, at));
+    else if (isThinking(block)) {
+      if (keepsThinking) details.push(...toReasoningDetails(block, { index: details.length, decoder, param: at }));
+    } else if (!isSearchBlock(block)) parts.push(...toChatParts(block, at));
   }
   return {
     role: 'assistant',
