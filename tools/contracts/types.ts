@@ -33,6 +33,18 @@ import type {
   PredictLongRunningRequest,
 } from './google.ts';
 
+/** Tools that only the beta types have, because requests with them need a header. */
+type BetaClientTool =
+  | Anthropic.Beta.BetaToolBash20241022
+  | Anthropic.Beta.BetaToolTextEditor20241022
+  | Anthropic.Beta.BetaToolComputerUse20241022
+  | Anthropic.Beta.BetaToolComputerUse20250124
+  | Anthropic.Beta.BetaToolComputerUse20251124;
+
+type MessagesRequest = Omit<Anthropic.MessageCreateParams, 'tools'> & {
+  tools?: (Anthropic.ToolUnion | BetaClientTool)[];
+};
+
 export interface ProviderContracts {
   openai: {
     chatRequest: OpenAI.ChatCompletionCreateParams;
@@ -53,7 +65,7 @@ export interface ProviderContracts {
     error: { error: OpenAI.ErrorObject };
   };
   anthropic: {
-    messagesRequest: Anthropic.MessageCreateParams;
+    messagesRequest: MessagesRequest;
     messagesResponse: Anthropic.Message;
     messagesEvent: Anthropic.RawMessageStreamEvent;
     error: ErrorResponse;

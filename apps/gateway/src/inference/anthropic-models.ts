@@ -1,6 +1,5 @@
 /** Models as Anthropic's API lists them: https://docs.claude.com/en/api/models-list */
 import { BadRequestError } from '../edge/errors/errors.ts';
-import type { ModelsQuery } from './models.requests.ts';
 import type { ModelJson } from './models-wire.ts';
 
 /** Anthropic's default and maximum number of models in a page. */
@@ -12,7 +11,13 @@ export const LIFECYCLES = ['active', 'deprecated', 'retired'] as const;
 
 type Lifecycle = (typeof LIFECYCLES)[number];
 
-type ListQuery = Pick<ModelsQuery, 'limit' | 'after_id' | 'before_id' | 'lifecycle[]'>;
+/** The parameters of the list, not validated yet. */
+interface ListQuery {
+  readonly limit?: unknown;
+  readonly after_id?: unknown;
+  readonly before_id?: unknown;
+  readonly 'lifecycle[]'?: unknown;
+}
 
 /** Capabilities, the model line and the day of the announcement are not published; Anthropic's types allow null. */
 export function toAnthropicModel({ id, name, created, top_provider, expiration_date }: ModelJson, isRetired = false) {

@@ -57,7 +57,7 @@ function toEnclaveContent(parts: readonly unknown[], role: unknown): unknown {
 }
 
 function toEnclaveTool(tool: unknown, at: number): JsonObject {
-  const { cache_control, ...cleanTool } = tool as JsonObject;
+  const { cache_control, anthropic_tool, ...cleanTool } = tool as JsonObject;
   if (cleanTool.type === 'function') return cleanTool;
   throw new ProxyError(400, 'Private models do not support web search', { param: `tools[${at}]` });
 }

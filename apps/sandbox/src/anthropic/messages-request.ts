@@ -6,6 +6,7 @@ import type { ProtocolRequest } from '../provider/serve.ts';
 import { countTokens } from '../provider/tokens.ts';
 import type { Tool, Toolbox } from '../provider/tools.ts';
 import { parseObject } from '../router.ts';
+import { parseClientTool } from './client-tools.ts';
 import { assertEnforceable } from './enforceable-schema.ts';
 import { invalidRequestError, type Version } from './errors.ts';
 import { type AnthropicModel, findModel, getModel } from './models.ts';
@@ -46,7 +47,7 @@ function parseMessagesRequest(
   const turns = assertTurns(body.messages);
   applyRule(() => assertNoPrefill(turns, model));
   const reasons = isThinkingEnabled(body.thinking, model);
-  const toolbox = parseToolbox(body, turns, applyRule);
+  const toolbox = parseToolbox(body, turns, { applyRule, betas });
   if (reasons) applyRule(() => assertNoForcedCall(toolbox));
   let readable = turns;
   applyRule(() => {
@@ -105,12 +106,17 @@ interface Choice {
   readonly disable_parallel_tool_use?: boolean;
 }
 
+interface ToolContext {
+  readonly applyRule: ApplyRule;
+  readonly betas: string;
+}
+
 function parseToolbox(
   { tools, tool_choice }: JsonObject,
   turns: readonly MessageTurn[],
-  applyRule: ApplyRule,
+  context: ToolContext,
 ): Toolbox {
-  const parsedTools = ((tools ?? []) as readonly JsonObject[]).map((tool, at) => parseTool(tool, at, applyRule));
+  const parsedTools = ((tools ?? []) as readonly JsonObject[]).map((tool, at) => parseTool(tool, at, context));
   if (new Set(parsedTools.map(({ name }) => name)).size < parsedTools.length)
     throw invalidRequestError('tools: Tool names must be unique.');
   const choice = (tool_choice ?? { type: 'auto' }) as Choice;
@@ -139,11 +145,13 @@ function countRounds(turns: readonly MessageTurn[]): number {
   return since.at(-1)?.role === 'user' ? since.filter(({ role }) => role === 'user').length : 0;
 }
 
-function parseTool(tool: JsonObject | null, index: number, applyRule: ApplyRule): Tool {
+function parseTool(tool: JsonObject | null, index: number, { applyRule, betas }: ToolContext): Tool {
   if (typeof tool !== 'object' || tool === null) throw invalidRequestError(`tools.${index}: Input should be an object`);
   const { type = 'custom', name, input_schema, strict } = tool;
   if (type === 'web_search_20250305') return parseWebSearch(tool, index, applyRule);
   if (type !== 'custom') {
+    const clientTool = parseClientTool(tool, betas, `tools.${index}`);
+    if (clientTool) return clientTool;
     const expected = "'custom', 'web_search_20250305'";
     throw invalidRequestError(
       `tools.${index}: Input tag '${type}' found using 'type' does not match any of the expected tags: ${expected}`,

@@ -116,21 +116,26 @@ const TOOL: Outcomes<KeysOf<ToolParam>> = {
 
 const SERVED: Outcome = { used: [{}] };
 const REJECTED: Outcome = { rejected: [{}] };
+const BASH: Outcome = { used: [{ name: 'bash' }] };
+const FIRST_EDITOR: Outcome = { used: [{ name: 'str_replace_editor' }] };
+const EDITOR: Outcome = { used: [{ name: 'str_replace_based_edit_tool' }] };
+const MEMORY: Outcome = { used: [{ name: 'memory' }] };
+const COMPUTER: Outcome = { used: [{ name: 'computer', display_width_px: 1_024, display_height_px: 768 }] };
 
 const TOOL_TYPES: Outcomes<NonNullable<Exclude<ToolParam, { name: string; input_schema: object }>['type']>> = {
   web_search_20250305: SERVED,
   web_search_20260209: SERVED,
   web_search_20260318: SERVED,
-  bash_20241022: REJECTED,
-  bash_20250124: REJECTED,
-  text_editor_20241022: REJECTED,
-  text_editor_20250124: REJECTED,
-  text_editor_20250429: REJECTED,
-  text_editor_20250728: REJECTED,
-  memory_20250818: REJECTED,
-  computer_20241022: REJECTED,
-  computer_20250124: REJECTED,
-  computer_20251124: REJECTED,
+  bash_20241022: BASH,
+  bash_20250124: BASH,
+  text_editor_20241022: FIRST_EDITOR,
+  text_editor_20250124: FIRST_EDITOR,
+  text_editor_20250429: EDITOR,
+  text_editor_20250728: EDITOR,
+  memory_20250818: MEMORY,
+  computer_20241022: COMPUTER,
+  computer_20250124: COMPUTER,
+  computer_20251124: COMPUTER,
   computer_toolset_20260801: REJECTED,
   browser_toolset_20260801: REJECTED,
   code_execution_20250522: REJECTED,

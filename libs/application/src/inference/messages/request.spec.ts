@@ -235,7 +235,7 @@ describe('an invalid Messages request', () => {
     ['mcp_servers', { mcp_servers: [{}] }],
     ['container', { container: 'c' }],
     ['tools[0]', { tools: [null] }],
-    ['tools[1].type', { tools: [tool, { type: 'bash_20250124', name: 'bash' }] }],
+    ['tools[1].name', { tools: [tool, { type: 'bash_20250124', name: 'shell' }] }],
     ['tools[0].type', { tools: [{ type: 'web_fetch_20250910', name: 'web_fetch' }] }],
     ['tools[0].name', { tools: [{ ...tool, name: 3 }] }],
     ['tools[0].input_schema', { tools: [{ name: 'f' }] }],

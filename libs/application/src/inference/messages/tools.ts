@@ -2,9 +2,10 @@
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 import { stringifyJson } from '../../wire/serialize-json.ts';
+import { parseClientTool } from './client-tools.ts';
 import { assertSupported, TOOL_RULES } from './unsupported.ts';
 
-/** All versions of Anthropic's web search tool. Anthropic's other tools have no price here and are not supported. */
+/** All versions of Anthropic's web search tool. Other tools that Anthropic runs have no price here and are rejected. */
 const WEB_SEARCH_TOOL_TYPE = /^web_search_\d{8}$/;
 const SEARCH_TOOL_NAME = 'web_search';
 
@@ -16,8 +17,14 @@ export function toChatTools(tools: readonly unknown[]): Promise<readonly JsonObj
 async function toChatTool(tool: unknown, param: string): Promise<JsonObject> {
   if (!isJsonObject(tool)) throw invalidRequest(`${param} must be an object`, param);
   assertSupported(tool, TOOL_RULES, `${param}.`);
-  const { type, name, input_schema, strict, cache_control } = tool;
+  const { type, name, input_schema, strict } = tool;
   if (typeof type === 'string' && WEB_SEARCH_TOOL_TYPE.test(type)) return toSearchTool(tool);
+  const clientTool = parseClientTool(tool, param);
+  if (clientTool) {
+    const { description, parameters, anthropicTool } = clientTool;
+    const described = await describeTool({ ...tool, description }, param);
+    return { ...toFunctionTool({ name, ...described, parameters }, tool), anthropic_tool: anthropicTool };
+  }
   if (type !== undefined && type !== null && type !== 'custom') {
     throw invalidRequest(`Tools of the type "${formatType(type)}" are not supported`, `${param}.type`);
   }
@@ -25,12 +32,11 @@ async function toChatTool(tool: unknown, param: string): Promise<JsonObject> {
     throw invalidRequest(`${param}.name must be a non-empty string`, `${param}.name`);
   if (!isJsonObject(input_schema))
     throw invalidRequest(`${param}.input_schema must be a JSON Schema`, `${param}.input_schema`);
-  const called = {
-    name,
-    ...(await describeTool(tool, param)),
-    parameters: input_schema,
-    ...(strict === true ? { strict } : {}),
-  };
+  const described = await describeTool(tool, param);
+  return toFunctionTool({ name, ...described, parameters: input_schema, ...(strict === true ? { strict } : {}) }, tool);
+}
+
+function toFunctionTool(called: JsonObject, { cache_control }: JsonObject): JsonObject {
   return { type: 'function', function: called, ...(isJsonObject(cache_control) ? { cache_control } : {}) };
 }
 

@@ -4,12 +4,13 @@ import type { JsonHttpClient } from '../../http/json-http-client.ts';
 import type { BillFormat } from '../../http/reported-bill.ts';
 import { withReasoningLimit } from '../chat/reasoning-limit.ts';
 
+import { listToolBetas } from './client-tools.ts';
 import { AnthropicEventTranslator } from './message-events.ts';
 import { getPausedContent } from './paused-response.ts';
 import { toMessagesRequest } from './request.ts';
 import { parseAnthropicCompletion } from './response.ts';
 import { AnthropicSearchTranslator } from './search-events.ts';
-import { getThinkingLimit } from './thinking.ts';
+import { BLOCK_BINDING_BETA, getThinkingLimit } from './thinking.ts';
 
 /** The latest version of the API that accepts `temperature`, `top_p` and `top_k`, which callers may set. */
 export const ANTHROPIC_HEADERS = { 'anthropic-version': '2023-06-01' };
@@ -18,13 +19,15 @@ const DEFAULT_MAX_TOKENS = 64_000;
 
 /** Chat completions through Anthropic's Messages API. */
 export class AnthropicChat {
+  /** By their betas, of which there are few combinations. */
+  private readonly endpoints = new Map<string, JsonHttpClient>();
+
   /**
-   * @param bindingEndpoint for the models whose thinking is bound to its conversation
+   * @param createEndpoint creates the client of requests that use these betas
    * @param defaultMaxTokens output limit of a request that specifies none
    */
   constructor(
-    private readonly endpoint: JsonHttpClient,
-    private readonly bindingEndpoint: JsonHttpClient,
+    private readonly createEndpoint: (betas: readonly string[]) => JsonHttpClient,
     private readonly billFormat: BillFormat = {},
     private readonly defaultMaxTokens = DEFAULT_MAX_TOKENS,
   ) {}
@@ -43,10 +46,19 @@ export class AnthropicChat {
     return { ...response, ...(sampling ? { sampling } : {}) };
   }
 
-  private async send(call: ChatCall, request: object): Promise<Completion | CompletionStream> {
-    const { body, stream, withoutReasoning, identity, search, signal, modelRules } = call;
+  /** The beta of thinking applies to models whose thinking is bound to its conversation. */
+  private getEndpoint({ modelRules }: ChatCall, { tools }: JsonObject): JsonHttpClient {
+    const betas = [...(modelRules?.preservedThinking ? [BLOCK_BINDING_BETA] : []), ...listToolBetas(tools).toSorted()];
+    const key = betas.join(',');
+    const endpoint = this.endpoints.get(key) ?? this.createEndpoint(betas);
+    this.endpoints.set(key, endpoint);
+    return endpoint;
+  }
+
+  private async send(call: ChatCall, request: JsonObject): Promise<Completion | CompletionStream> {
+    const { body, stream, withoutReasoning, identity, search, signal } = call;
     const { billFormat } = this;
-    const endpoint = modelRules?.preservedThinking ? this.bindingEndpoint : this.endpoint;
+    const endpoint = this.getEndpoint(call, request);
     const expectsJson = isJsonObject(body.response_format) && body.response_format.type === 'json_object';
     const readers = { classifyError: endpoint.classifyError, billFormat, expectsJson };
     const paused = getPausedContent(call.pausedResponse);

@@ -4,6 +4,7 @@
  * lifetime of `cache_control`.
  */
 import { allowAny, allowByType, allowEach, allowFields } from '../../http/field-filter.ts';
+import { CLIENT_TOOL_TYPES } from './client-tools.ts';
 import { SEARCH_TOOL_TYPE } from './searches.ts';
 
 const mark = allowFields({ type: allowAny });
@@ -30,7 +31,20 @@ const result = allowFields({
   cache_control: mark,
 });
 
-/** The caller's tools have no type. Of Anthropic's own tools only the web search is priced. */
+const clientTool = allowFields({
+  type: allowAny,
+  name: allowAny,
+  max_characters: allowAny,
+  display_width_px: allowAny,
+  display_height_px: allowAny,
+  display_number: allowAny,
+  enable_zoom: allowAny,
+  input_examples: allowAny,
+  strict: allowAny,
+  cache_control: mark,
+});
+
+/** The caller's tools have no type. Of the tools that Anthropic runs only the web search is priced. */
 const tool = allowByType(
   'Tools',
   {
@@ -49,6 +63,7 @@ const tool = allowByType(
       blocked_domains: allowAny,
       user_location: allowAny,
     }),
+    ...Object.fromEntries(CLIENT_TOOL_TYPES.map((type) => [type, clientTool])),
   },
   () => 'custom',
 );

@@ -4,7 +4,6 @@ import { toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
 import { createCredentialHeader, type ProviderClient, type ProviderConfig } from '../provider.ts';
 import { ANTHROPIC_HEADERS, AnthropicChat } from './anthropic-chat.ts';
 import { messagesFilter } from './field-filter.ts';
-import { BLOCK_BINDING_HEADERS } from './thinking.ts';
 
 /** A provider with Anthropic's Messages API. The base URL does not include `/v1`. */
 export function createAnthropicProvider(
@@ -12,12 +11,12 @@ export function createAnthropicProvider(
   { keyCheck, modelList, bill, always = {} }: Pick<ProviderConfig, 'keyCheck' | 'modelList' | 'bill' | 'always'> = {},
 ) {
   const headers = { ...ANTHROPIC_HEADERS, ...createCredentialHeader('x-api-key', credential) };
-  const createClient = (betaHeaders: Readonly<Record<string, string>>) =>
+  const createClient = (betas: readonly string[]) =>
     http.createJsonClient('/v1/messages', {
-      headers: { ...headers, ...betaHeaders },
+      headers: { ...headers, ...(betas.length > 0 ? { 'anthropic-beta': betas.join(',') } : {}) },
       fieldFilter: withFixedFields(messagesFilter, always),
     });
-  const chat = new AnthropicChat(createClient({}), createClient(BLOCK_BINDING_HEADERS), bill);
+  const chat = new AnthropicChat(createClient, bill);
   const freeCall = { headers, mapErrorResponse: toUpstreamErrorFromResponse };
   return {
     chat: (call) => chat.complete(call),

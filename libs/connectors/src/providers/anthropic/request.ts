@@ -4,6 +4,7 @@ import { type ModelRules, type NativeSearch, stringifyJson, WorkParts } from '#a
 import { type JsonObject } from '#kernel';
 import { isReasoning } from './blocks.ts';
 import { type ChatRequestBody, toCacheControl, unsupportedError } from './body.ts';
+import { parseClientTool } from './client-tools.ts';
 import { type ConversationTurn, toConversation } from './conversation.ts';
 import { SEARCH_TOOL_TYPE, WEB_SEARCH } from './searches.ts';
 import { toStructuredSchema } from './structured-schema.ts';
@@ -87,9 +88,11 @@ function toSampling({ temperature, top_p, top_k }: ChatRequestBody, isSamplingFi
 const NO_PARAMETERS = { type: 'object', properties: {} };
 
 async function toAnthropicTool(
-  { type, function: declared, cache_control }: JsonObject,
+  { type, function: declared, cache_control, anthropic_tool }: JsonObject,
   parts: WorkParts,
 ): Promise<JsonObject> {
+  const clientTool = parseClientTool(anthropic_tool);
+  if (clientTool) return { ...clientTool, ...toCacheControl(cache_control) };
   if (type !== 'function' || typeof declared !== 'object' || declared === null) {
     throw unsupportedError(`Tools of the type "${type}" are not supported by this model; use "function"`);
   }

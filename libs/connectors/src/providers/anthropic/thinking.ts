@@ -45,7 +45,7 @@ export function toThinking(body: ChatRequestBody, context: ThinkingContext): Thi
 }
 
 /** The beta that has `thinking.block_binding`. */
-export const BLOCK_BINDING_HEADERS = { 'anthropic-beta': 'thinking-binding-controls-2026-08-01' };
+export const BLOCK_BINDING_BETA = 'thinking-binding-controls-2026-08-01';
 
 /**
  * For a model whose blocks of thinking are bound to their conversation, which a caller may change, lets Anthropic
