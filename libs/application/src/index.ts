@@ -193,7 +193,7 @@ export {
   GenerateImagesHandler,
   type GenerateImagesResult,
 } from './media/images/generate-images.ts';
-export { ImageFiles, type UploadedImages } from './media/images/image-files.ts';
+export { ImageFiles, type UploadedImage, type UploadedImages } from './media/images/image-files.ts';
 export { ImageGenerator } from './media/images/image-generator.ts';
 export { ImageQuoter } from './media/images/image-quoter.ts';
 export type { ImageBody } from './media/images/image-request.ts';
@@ -243,6 +243,7 @@ export type {
   GeneratedImages,
   GenerationUsage,
   ImageCall,
+  ImageProperties,
   MediaParameters,
   ProviderWebhook,
   SourceImage,

@@ -45,12 +45,21 @@ export interface ImageCall {
   readonly signal: AbortSignal;
 }
 
+/** Properties of generated images, in the provider's words. */
+export interface ImageProperties {
+  readonly size?: string;
+  readonly quality?: string;
+  readonly background?: string;
+}
+
 /**
  * May contain fewer images than were requested. If the provider bills per image and invoices more than it delivered,
  * `usage` has the invoiced number.
  */
 export interface GeneratedImages extends GenerationUsage {
   readonly files: readonly GeneratedFile[];
+  /** What the provider reports about the images. */
+  readonly properties?: ImageProperties;
 }
 
 /** Calls to a provider of videos. Generating a video takes long, so its status is polled. */

@@ -126,10 +126,17 @@ describe("OpenAI's images", () => {
       ],
       usage: { input: 4, imageInput: 300, output: 6, imageOutput: 1_000 },
       vendorId: undefined,
+      properties: {},
     });
     const absurd = { input_tokens: 5, output_tokens: -1 };
     server.handler = respondWithJson({ data: [{ b64_json: BASE64 }], usage: absurd });
     expect((await makers.openai(call())).usage).toBeUndefined();
+  });
+
+  test('have the properties that the response reports, unless they are implausible', async () => {
+    const reported = { size: '1024x1024', quality: 'low', background: '<b>' };
+    server.handler = respondWithJson({ data: [{ b64_json: BASE64 }], ...reported });
+    expect((await makers.openai(call())).properties).toEqual({ size: '1024x1024', quality: 'low' });
   });
 
   test('are requested by a form with the parameters of `withImage` if there is an input image', async () => {

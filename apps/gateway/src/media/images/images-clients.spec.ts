@@ -32,11 +32,25 @@ describe("OpenAI's client", () => {
     client = new OpenAI({ ...settings, maxRetries: 0 });
   });
 
-  test('generates images, as URLs by default', async () => {
-    const { data = [] } = await client.images.generate({ model: GPT, prompt: 'A coin', n: 2, size: '1536x1024' });
+  test('generates images, by default as URLs and in base64, with the usage', async () => {
+    const asked = { model: GPT, prompt: 'A coin', n: 2, size: '1536x1024', quality: 'low' } as const;
+    const { data = [], usage, ...rest } = await client.images.generate(asked);
     expect(data).toHaveLength(2);
-    for (const { url = '' } of data) {
-      expect(await decoded(await (await fetch(url)).arrayBuffer())).toEqual({ format: 'png', isWide: true });
+    for (const { url = '', b64_json = '' } of data) {
+      const opened = Buffer.from(await (await fetch(url)).arrayBuffer());
+      expect(opened.toString('base64')).toBe(b64_json);
+      expect(await decoded(opened)).toEqual({ format: 'png', isWide: true });
+    }
+    expect(rest).toMatchObject({ size: '1536x1024', quality: 'low', background: 'opaque', output_format: 'png' });
+    const { input_tokens = 0, output_tokens = 0, total_tokens, input_tokens_details } = usage ?? {};
+    expect([input_tokens, total_tokens]).toEqual([2, input_tokens + output_tokens]);
+    expect([input_tokens_details, output_tokens > 0]).toEqual([{ text_tokens: 2, image_tokens: 0 }, true]);
+  });
+
+  test('generates images as URLs only on request and with models of other vendors', async () => {
+    for (const asked of [{ model: GPT, response_format: 'url' } as const, { model: BANANA }]) {
+      const { data = [] } = await client.images.generate({ prompt: 'A coin', ...asked });
+      expect(data.map(Object.keys)).toEqual([['url', 'content_type']]);
     }
   });
 
@@ -58,10 +72,21 @@ describe("OpenAI's client", () => {
       for await (const event of stream) {
         const { format } = await decoded(Buffer.from(event.b64_json, 'base64'));
         seen.push([event.type, event.type.endsWith('.completed') && event.output_format, format]);
+        expect(event).toMatchObject({ size: '1024x1024', quality: 'medium', background: 'opaque' });
+        const { input_tokens = 0, output_tokens = 0, total_tokens = 0 } = 'usage' in event ? event.usage : {};
+        expect([output_tokens > 0, total_tokens]).toEqual([true, input_tokens + output_tokens]);
       }
     }
     const generated = ['image_generation.completed', 'png', 'png'];
     expect(seen).toEqual([generated, generated, ['image_edit.completed', 'png', 'png']]);
+  });
+
+  test('receives the events of a provider that reports nothing about an image in the same form', async () => {
+    const asked = { model: BANANA, prompt: 'A coin', stream: true, provider: { only: ['fal'] } } as const;
+    for await (const event of await client.images.generate(asked)) {
+      const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
+      expect(event).toMatchObject({ size: 'auto', quality: 'auto', background: 'auto', output_format: 'png', usage });
+    }
   });
 
   test('edits an image with a mask, and can send several images', async () => {
@@ -85,6 +110,7 @@ describe("OpenAI's client", () => {
 describe("Vercel's AI SDK", () => {
   test.each([
     ['@ai-sdk/openai', () => createOpenAI(settings).image(GPT)],
+    ['@ai-sdk/openai and an alias', () => createOpenAI(settings).image('gpt-image-1.5')],
     ['@ai-sdk/openai-compatible', () => createOpenAICompatible({ name: 'house', ...settings }).imageModel(GPT)],
   ])('generates and edits images with %s', async (_, model) => {
     const asked = { model: model(), prompt: 'A coin', size: '1024x1536' as const, maxRetries: 0 };

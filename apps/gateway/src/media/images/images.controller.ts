@@ -1,20 +1,12 @@
 import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import {
-  type Caller,
-  type DeliveredImage,
-  formatSseEvent,
-  GenerateImages,
-  type GenerateImagesResult,
-  type ImageBody,
-  type UploadedImages,
-} from '#application';
-import { toUsdJsonNumber } from '#kernel';
+import { type Caller, GenerateImages, type ImageBody, type UploadedImages } from '#application';
 import { CurrentCaller } from '../../edge/authentication/authenticator.ts';
 import { getQuerySource, PaidRequestHandler } from '../../edge/idempotency/paid-request-handler.ts';
 import { Upload, type UploadedFile } from '../../edge/uploads/upload.ts';
 import { jsonContent, Operation, sseContent } from '../../openapi/operation.ts';
+import { formatImageEvents, serializeImages } from './image-wire.ts';
 import { ImageEditRequest, ImageGenerationRequest } from './images.requests.ts';
 import { ImageEvent, ImageList } from './images.schemas.ts';
 
@@ -23,6 +15,9 @@ const ERRORS = [402, 404, 409, 410, 429, 502, 504];
 const MAX_IMAGE_BYTES = 25 * 1024 * 1024;
 /** OpenAI's clients may send several images and a mask. Only the first image is used. */
 const MAX_FILES = 17;
+
+/** By `response_format`. */
+const DELIVERIES: Readonly<Record<string, 'bytes' | 'addresses'>> = { url: 'addresses', b64_json: 'bytes' };
 
 type ImageRequestBody = ImageBody & { readonly response_format?: string | null; readonly stream?: boolean | null };
 
@@ -91,10 +86,9 @@ export class ImagesController {
   ): Promise<void> {
     const upload = request.body instanceof Upload ? request.body : undefined;
     const isStreamed = body.stream === true;
-    const isUrl = !isStreamed && (body.response_format ?? (upload ? 'b64_json' : 'url')) === 'url';
-    const as = isUrl ? 'addresses' : 'bytes';
+    const delivery = isStreamed ? 'bytes' : DELIVERIES[body.response_format ?? ''];
     await this.paid.serveOnce(request, reply, caller, async (payer, connection) => {
-      const params = { requestId: request.id, source: getQuerySource(request), connection, delivery: as } as const;
+      const params = { requestId: request.id, source: getQuerySource(request), connection, delivery };
       const generate = () =>
         this.commands.execute(new GenerateImages(payer, params, body, upload ? getUploadedImages(upload) : undefined));
       const result = await (upload ? upload.retainWhile(generate) : generate());
@@ -110,39 +104,4 @@ export class ImagesController {
 function getUploadedImages({ files }: Upload): UploadedImages {
   const findFile = (name: string) => files.find(({ field }) => field === name);
   return { image: findFile('image') as UploadedFile, mask: findFile('mask') };
-}
-
-function toImageJson(image: DeliveredImage) {
-  const content_type = image.mediaType;
-  return 'url' in image
-    ? { url: image.url, content_type }
-    : { b64_json: Buffer.from(image.bytes).toString('base64'), content_type };
-}
-
-/** Returns an SSE event in OpenAI's format for each image. Partial images are not requested from providers. */
-function formatImageEvents(
-  { model, images, charged }: GenerateImagesResult,
-  eventPrefix: 'image_generation' | 'image_edit',
-): string {
-  const type = `${eventPrefix}.completed`;
-  const cost = toUsdJsonNumber(charged);
-  const created_at = Math.floor(Date.now() / 1_000);
-  return images
-    .map((image) => {
-      const output_format = image.mediaType.slice('image/'.length);
-      return formatSseEvent(
-        JSON.stringify({ type, created_at, model, cost, output_format, ...toImageJson(image) }),
-        type,
-      );
-    })
-    .join('');
-}
-
-function serializeImages({ model, images, charged }: GenerateImagesResult): string {
-  return JSON.stringify({
-    created: Math.floor(Date.now() / 1_000),
-    model,
-    cost: toUsdJsonNumber(charged),
-    data: images.map(toImageJson),
-  });
 }

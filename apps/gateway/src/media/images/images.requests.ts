@@ -100,7 +100,10 @@ export class ImageGenerationRequest extends ImageFields {
   image_url?: string | null;
 
   @IsOptional()
-  @Field({ description: '`url` by default: a signed URL that expires after 24 hours' })
+  @Field({
+    description:
+      '`url` by default: a signed URL that expires after 24 hours. If the field is missing, models of OpenAI return both.',
+  })
   @IsIn(RESPONSE_FORMATS, { message: `response_format must be one of ${RESPONSE_FORMATS.join(', ')}` })
   response_format?: string | null;
 }

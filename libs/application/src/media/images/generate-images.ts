@@ -1,13 +1,13 @@
 /** Images from prompts and from other images: quote → hold → call → fetch → store → settle. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
+import type { MediaModel } from '#catalogue';
 import type { PicoUsd } from '#kernel';
 import { BillingEngine, type ClientConnection } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Purchase } from '../../billing/purchase.ts';
-import type { SourceImage } from '../../providers/media-calls.ts';
 import { RejectedPrompts } from '../rejected-prompts.ts';
 import { ImageFiles, type StoredImage, type UploadedImages } from './image-files.ts';
-import { ImageGenerator } from './image-generator.ts';
+import { type ImageBatch, ImageGenerator } from './image-generator.ts';
 import { hasImage, ImageQuoter } from './image-quoter.ts';
 import type { ImageBody } from './image-request.ts';
 
@@ -16,13 +16,20 @@ export interface GenerateImagesParams {
   /** The source of the request, as the query history shows it. */
   readonly source: string;
   readonly connection: ClientConnection;
-  /** Whether the response has the images themselves, or URLs of images that are stored for a limited time. */
-  readonly delivery: 'bytes' | 'addresses';
+  /** What the caller asks for; undefined for the default of the model. */
+  readonly delivery: Exclude<ImageDelivery, 'both'> | undefined;
 }
 
-export type DeliveredImage = SourceImage | StoredImage;
+/** Whether a response has the images themselves, URLs of images that are stored for a limited time, or both. */
+type ImageDelivery = 'bytes' | 'addresses' | 'both';
 
-export interface GenerateImagesResult {
+export interface DeliveredImage extends Partial<StoredImage> {
+  readonly mediaType: string;
+  /** Undefined if the response has only the URL. */
+  readonly bytes?: Uint8Array;
+}
+
+export interface GenerateImagesResult extends Omit<ImageBatch, 'images'> {
   /** Id of the model in the catalogue. */
   readonly model: string;
   readonly images: readonly DeliveredImage[];
@@ -51,19 +58,36 @@ export class GenerateImagesHandler implements ICommandHandler<GenerateImages> {
   ) {}
 
   async execute({ payer, request, body, uploaded }: GenerateImages): Promise<GenerateImagesResult> {
-    const { requestId, source, connection, delivery } = request;
+    const { requestId, source, connection } = request;
     const { generator, files } = this.images;
-    if (delivery === 'addresses') files.assertStoreAvailable();
-    const quote = await this.quoter.quote(body, { payer, requestId, source, isEdit: uploaded !== undefined });
-    const { order, usesImage } = quote;
+    const isEdit = uploaded !== undefined;
+    const quote = await this.quoter.quote(body, { payer, requestId, source, isEdit });
+    const { order, usesImage, resolved } = quote;
+    const delivery = request.delivery ?? getDefaultDelivery(resolved.model, isEdit);
+    if (delivery !== 'bytes') files.assertStoreAvailable();
     const imageInput = usesImage ? (uploaded ?? (hasImage(body) ? String(body.image_url) : undefined)) : undefined;
     const imageOrder = { ...quote, inputs: await files.prepareInputs(imageInput) };
-    const generate = async (purchase: Purchase): Promise<readonly DeliveredImage[]> => {
-      const generated = await generator.generate(imageOrder, purchase);
-      return delivery === 'bytes' ? generated : files.storeImages(generated);
+    const generate = async (purchase: Purchase) => {
+      const batch = await generator.generate(imageOrder, purchase);
+      return { ...batch, images: await this.deliver(batch, delivery) };
     };
     const sell = () => this.billing.sell(payer, order, generate, connection);
-    const { result: images, receipt } = await this.rejectedPromptLimit.runWithinLimit(payer.id, sell);
-    return { model: order.model.id, images, charged: receipt.charged };
+    const { result, receipt } = await this.rejectedPromptLimit.runWithinLimit(payer.id, sell);
+    return { ...result, model: order.model.id, charged: receipt.charged };
   }
+
+  private async deliver({ images }: ImageBatch, delivery: ImageDelivery): Promise<readonly DeliveredImage[]> {
+    if (delivery === 'bytes') return images;
+    const stored = await this.images.files.storeImages(images);
+    return delivery === 'both' ? images.map((image, n) => ({ ...image, ...stored[n] })) : stored;
+  }
+}
+
+/**
+ * OpenAI's own image models know no `response_format` and always return base64, so their clients read only that.
+ * https://developers.openai.com/api/reference/resources/images/methods/generate
+ */
+function getDefaultDelivery({ id }: MediaModel, isEdit: boolean): ImageDelivery {
+  if (isEdit) return 'bytes';
+  return id.startsWith('openai/') ? 'both' : 'addresses';
 }

@@ -75,7 +75,7 @@ async function made(count: number, prices: readonly Price[], answers: Answer[], 
   };
   const outcome = await maker.generate(order, purchase).catch((failure: UpstreamError) => failure);
   const { items = [], cost = '0', price = '0' } = purchase.createCharge() ?? {};
-  const delivered = outcome instanceof Error ? outcome.code : outcome.length;
+  const delivered = outcome instanceof Error ? outcome.code : outcome.images.length;
   return { delivered, cost, price, items, calls: asked.map((call) => call.count), cutBy: purchase.endedBy?.code };
 }
 

@@ -1,9 +1,10 @@
 /** Generates images: calls the provider, fetches the files at once, and bills what was delivered. */
 import type { Endpoint, MediaModel } from '#catalogue';
+import { addUsage, type Usage } from '#domain';
 import type { Purchase } from '../../billing/purchase.ts';
 import type { UpstreamCall } from '../../billing/upstream-call.ts';
 import { toUpstreamError, UpstreamError } from '../../errors.ts';
-import type { GeneratedImages, SourceImage } from '../../providers/media-calls.ts';
+import type { GeneratedImages, ImageProperties, SourceImage } from '../../providers/media-calls.ts';
 import type { ProviderRegistry } from '../../providers/provider.ts';
 import { mapNotFoundError, type ResolvedModel } from '../../routing/preferences.ts';
 import { pickEndpointParameters } from '../parse-media-request.ts';
@@ -18,6 +19,14 @@ export interface ImageOrder {
   readonly inputs: LoadImageInputs;
 }
 
+/** The images of one or several calls. */
+export interface ImageBatch {
+  readonly images: readonly SourceImage[];
+  /** What the provider counted for all calls; undefined if it did not report a call. */
+  readonly usage: Usage | undefined;
+  readonly properties: ImageProperties;
+}
+
 export class ImageGenerator {
   constructor(
     private readonly providers: ProviderRegistry,
@@ -29,7 +38,7 @@ export class ImageGenerator {
    * Images of successful calls are delivered even if others fail.
    * @throws UpstreamError if there is no image
    */
-  async generate(order: ImageOrder, purchase: Purchase): Promise<readonly SourceImage[]> {
+  async generate(order: ImageOrder, purchase: Purchase): Promise<ImageBatch> {
     const createCall = await this.prepareCalls(order, purchase);
     const { count } = order.params;
     const { response, endpoint } = await purchase.call(createCall(count));
@@ -41,13 +50,13 @@ export class ImageGenerator {
         return this.fetchAndBill(order, purchase, response, otherCount);
       }),
     ]);
-    const images = done.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
+    const batch = mergeBatches(done.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : [])));
     const rejected = done.find((result) => result.status === 'rejected');
     const failure = rejected ? toUpstreamError(rejected.reason) : undefined;
-    if (images.length === 0)
+    if (batch.images.length === 0)
       throw failure ?? new UpstreamError('upstream_error', 'The generated files are unavailable or are not images');
     purchase.endedBy = failure;
-    return images;
+    return batch;
   }
 
   /**
@@ -83,7 +92,7 @@ export class ImageGenerator {
     purchase: Purchase,
     generated: GeneratedImages,
     count: number,
-  ): Promise<readonly SourceImage[]> {
+  ): Promise<ImageBatch> {
     const endpoint = purchase.endpoint as Endpoint;
     const files = generated.files.slice(0, count);
     const fetched = await Promise.all(
@@ -91,8 +100,18 @@ export class ImageGenerator {
     );
     const images = fetched.filter((image) => image !== undefined);
     for (const use of toCallUsages(generated, images.length, endpoint, params.choices)) purchase.billUsage(use);
-    return images;
+    const { usage, properties = {} } = generated;
+    return { images, usage, properties };
   }
+}
+
+function mergeBatches(batches: readonly ImageBatch[]): ImageBatch {
+  const usages = batches.flatMap(({ usage }) => usage ?? []);
+  return {
+    images: batches.flatMap(({ images }) => images),
+    usage: usages.length === batches.length ? usages.reduce(addUsage, {}) : undefined,
+    properties: batches[0]?.properties ?? {},
+  };
 }
 
 function getCountPerCall({ imagesPerCall = 1 }: Endpoint, count: number): number {

@@ -1,6 +1,12 @@
 /** Image generation with OpenAI's protocol: https://platform.openai.com/docs/api-reference/images */
 import { FormData } from 'undici';
-import { type GeneratedFile, type GeneratedImages, type ImageCall, UpstreamError } from '#application';
+import {
+  type GeneratedFile,
+  type GeneratedImages,
+  type ImageCall,
+  type ImageProperties,
+  UpstreamError,
+} from '#application';
 import type { Usage } from '#domain';
 import { toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
 import { parseProviderRequestId, parseTokenCount } from '../../http/parse-reported.ts';
@@ -49,6 +55,9 @@ interface ImagesResponse {
   readonly id?: unknown;
   readonly data?: unknown;
   readonly usage?: unknown;
+  readonly size?: unknown;
+  readonly quality?: unknown;
+  readonly background?: unknown;
 }
 
 function toGeneratedImages(body: unknown, { headers, status }: ProviderHttpResponse): GeneratedImages {
@@ -57,9 +66,20 @@ function toGeneratedImages(body: unknown, { headers, status }: ProviderHttpRespo
   const files = data.flatMap(toFiles);
   const providerRequestId = parseProviderRequestId(response) ?? parseProviderRequestId({ id: headers['x-request-id'] });
   const usage = parseUsage(response.usage);
-  if (files.length > 0) return { files, usage, vendorId: providerRequestId };
+  if (files.length > 0) return { files, usage, vendorId: providerRequestId, properties: parseProperties(response) };
   const details = { status, usage, vendorId: providerRequestId, deliveredText: '' };
   throw new UpstreamError('upstream_error', 'The provider responded without an image', details);
+}
+
+const PROPERTY = /^\w{1,32}$/;
+
+/** DeepInfra's responses have none of the properties. */
+function parseProperties(response: ImagesResponse): ImageProperties {
+  const reported = (['size', 'quality', 'background'] as const).flatMap((name) => {
+    const value = response[name];
+    return typeof value === 'string' && PROPERTY.test(value) ? [[name, value]] : [];
+  });
+  return Object.fromEntries(reported);
 }
 
 function toFiles(entry: unknown): readonly GeneratedFile[] {

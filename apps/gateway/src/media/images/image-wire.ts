@@ -1,0 +1,66 @@
+/** Formats generated images as OpenAI does: https://developers.openai.com/api/reference/resources/images */
+import { type DeliveredImage, formatSseEvent, type GenerateImagesResult } from '#application';
+import type { Usage } from '#domain';
+import { toUsdJsonNumber } from '#kernel';
+
+/** What an event has instead of a property that the provider does not report: its clients require a value. */
+const UNKNOWN_PROPERTY = 'auto';
+
+/** Returns the JSON of a response with all images. */
+export function serializeImages({ model, images, charged, usage, properties }: GenerateImagesResult): string {
+  return JSON.stringify({
+    created: getUnixSeconds(),
+    model,
+    cost: toUsdJsonNumber(charged),
+    data: images.map(toImageJson),
+    ...(hasTokens(usage) ? { ...properties, output_format: getFormat(images[0]), usage: toUsageJson(usage) } : {}),
+  });
+}
+
+/** Returns an SSE event for each image. Partial images are not requested from providers. */
+export function formatImageEvents(
+  { model, images, charged, usage, properties }: GenerateImagesResult,
+  eventPrefix: 'image_generation' | 'image_edit',
+): string {
+  const type = `${eventPrefix}.completed`;
+  const common = { type, created_at: getUnixSeconds(), model, cost: toUsdJsonNumber(charged) };
+  const { size = UNKNOWN_PROPERTY, quality = UNKNOWN_PROPERTY, background = UNKNOWN_PROPERTY } = properties;
+  const usageJson = toUsageJson(usage ?? {});
+  return images
+    .map((image) => {
+      const described = { size, quality, background, output_format: getFormat(image), usage: usageJson };
+      return formatSseEvent(JSON.stringify({ ...common, ...described, ...toImageJson(image) }), type);
+    })
+    .join('');
+}
+
+function getUnixSeconds(): number {
+  return Math.floor(Date.now() / 1_000);
+}
+
+function toImageJson({ url, bytes, mediaType }: DeliveredImage) {
+  return {
+    ...(url === undefined ? {} : { url }),
+    ...(bytes === undefined ? {} : { b64_json: Buffer.from(bytes).toString('base64') }),
+    content_type: mediaType,
+  };
+}
+
+function getFormat(image: Pick<DeliveredImage, 'mediaType'> | undefined): string | undefined {
+  return image?.mediaType.slice('image/'.length);
+}
+
+/** Providers that bill by the image report a number of images, or nothing. */
+function hasTokens(usage: Usage | undefined): usage is Usage {
+  return usage?.imageOutput !== undefined;
+}
+
+function toUsageJson({ input = 0, imageInput = 0, output = 0, imageOutput = 0 }: Usage) {
+  return {
+    input_tokens: input + imageInput,
+    input_tokens_details: { text_tokens: input, image_tokens: imageInput },
+    output_tokens: output + imageOutput,
+    output_tokens_details: { text_tokens: output, image_tokens: imageOutput },
+    total_tokens: input + imageInput + output + imageOutput,
+  };
+}
