@@ -172,12 +172,16 @@ describe('a read', () => {
   });
 });
 
-/** Removes the fields of the history and of keys that were added after the fixture was written. */
+/** Removes the fields of the history, keys and videos that were added after the fixture was written. */
 function withoutAddedFields(body: string): string {
   return body
     .replace(/"(input|output)_unit":("\w+"|null),/g, '')
     .replace(/"models":null,"blocked":false,"metadata":\{\},/g, '')
-    .replace(/,"pagination":\{"page":1,"page_count":100,"total":\d+,"total_pages":\d+\}/, '');
+    .replace(/,"pagination":\{"page":1,"page_count":100,"total":\d+,"total_pages":\d+\}/, '')
+    .replace('"object":"video",', '')
+    .replace(/"created_at":\d+,"completed_at":.*"polling_url":"[^"]+",/, '')
+    .replace(/"unsigned_urls":\["[^"]+"\],/, '')
+    .replace(/,"usage":\{"cost":[\d.]+\}/, '');
 }
 
 /** Each response signs its links again, for one day. */
@@ -195,13 +199,18 @@ describe('a repeated request', () => {
     // Whether caches may store a response does not depend on what was saved, and later builds expose more headers.
     const {
       'cache-control': _,
+      'content-length': __,
       'access-control-expose-headers': exposed = '',
       ...savedHeaders
     } = expected.responseHeaders;
     const responseHeaders = Object.fromEntries(
       Object.entries(repeated.responseHeaders).filter(([each]) => each in savedHeaders),
     );
-    expect({ ...shown(repeated), responseHeaders }).toEqual({ ...expected, responseHeaders: savedHeaders });
+    const responseBody = withoutAddedFields(repeated.responseBody);
+    expect({ ...shown({ ...repeated, responseBody }), responseHeaders }).toEqual({
+      ...expected,
+      responseHeaders: savedHeaders,
+    });
     const exposedNow = repeated.responseHeaders['access-control-expose-headers']?.split(', ');
     expect(exposedNow).toEqual(expect.arrayContaining(exposed.split(', ')));
     expect(repeated.responseHeaders['cache-control']).toMatch(/^(private, )?no-store$/);
@@ -355,7 +364,7 @@ describe('stored names', () => {
   test.each<[string, string, (readonly string[])?]>([
     ['public.leases', 'name'],
     ['es.checkpoints', 'reader', ['payment-claims']],
-    ['books.checkpoints', 'projection'],
+    ['books.checkpoints', 'projection', ['videos']],
     ['es.due', 'workflow', ['videos']],
     ['es.origin', 'first_fact'],
   ])('include none that the fixture lacks: %s', async (table, column, more = []) => {
@@ -431,7 +440,7 @@ test('finds saved responses on a gateway that uses another master key for new se
   for (const exchange of clients.replays) {
     const { status, responseBody } = await resendRequest(exchange, api);
     const expected = [exchange.name, exchange.status, withoutSignatures(exchange.responseBody)];
-    expect([exchange.name, status, withoutSignatures(responseBody)]).toEqual(expected);
+    expect([exchange.name, status, withoutAddedFields(withoutSignatures(responseBody))]).toEqual(expected);
   }
 });
 

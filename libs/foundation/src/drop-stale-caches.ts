@@ -7,11 +7,17 @@ import type pg from 'pg';
 import { connectClient } from '#postgres';
 import { projections } from '#projections';
 
-const READ_MODEL_TABLES = projections.map(({ name }) => `books.${name}`).join(', ');
+const READ_MODEL_TABLES = projections.map(({ name }) => `books.${name}`);
 
-/** Removes all data that can be rebuilt from the events. */
+/** Removes all data that can be rebuilt from the events. The tables of an earlier version may lack new read models. */
 export async function dropCaches(client: Pick<pg.Client, 'query'>): Promise<void> {
-  await client.query(`truncate ${READ_MODEL_TABLES}, books.checkpoints, es.snapshots, es.checkpoints, es.due`);
+  const { rows } = await client.query<{ name: string }>(
+    'select name from unnest($1::text[]) as name where to_regclass(name) is not null',
+    [READ_MODEL_TABLES],
+  );
+  const readModels = rows.map(({ name }) => name);
+  const tables = [...readModels, 'books.checkpoints', 'es.snapshots', 'es.checkpoints', 'es.due'];
+  await client.query(`truncate ${tables.join(', ')}`);
 }
 
 export interface EventLogInfo {

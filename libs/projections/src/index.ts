@@ -10,6 +10,7 @@ import { rebuildMigrations } from './rebuild.ts';
 import { skipMigrations } from './skipped-events.ts';
 import { topups } from './topups.ts';
 import { videoJobs } from './video-jobs.ts';
+import { videos } from './videos.ts';
 
 export { type AutoTopupView, foldAutoTopup, readAutoTopup } from './auto-topups.ts';
 export { type Balance, readBalance } from './balances.ts';
@@ -68,6 +69,7 @@ export { StartupCatchUp } from './startup-catch-up.ts';
 export { TopupFinder, type TopupLookupResult } from './topup-finder.ts';
 export { findTopupIds, foldTopup, type TopupStatus, type TopupView } from './topups.ts';
 export { readVideoJobs, type VideoJobView } from './video-jobs.ts';
+export { readVideoPage, type VideoPage, type VideoPageFilter } from './videos.ts';
 
 /** All projections, in the order of their migrations. */
 export const projections = [
@@ -80,6 +82,7 @@ export const projections = [
   autoTopups,
   videoJobs,
   challenges,
+  videos,
 ] as unknown as readonly Projection[];
 
 export const projectionMigrations = [

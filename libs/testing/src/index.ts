@@ -70,6 +70,7 @@ export {
   isEncrypted,
   listOperations,
   OperationCaller,
+  takesForm,
   toOperationBody,
 } from './world/operation-caller.ts';
 export {

@@ -1,36 +1,11 @@
 /** Serves stored files by their signed URLs, without a credential. */
-import { createHash } from 'node:crypto';
-import { Readable } from 'node:stream';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type ByteRange, FileStore, LinkSigner, type StoredFile, toFilePath } from '#application';
-import { ForbiddenError, NotFoundError, RangeNotSatisfiableError } from '../edge/errors/errors.ts';
+import { FileStore, LinkSigner, toFilePath } from '#application';
+import { ForbiddenError, NotFoundError } from '../edge/errors/errors.ts';
 import { Operation } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';
-import { parseRange } from './ranges.ts';
-
-/** Lets a browser display a file, but run nothing that the file contains. */
-const CONTENT_SECURITY_POLICY =
-  "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox";
-
-const EXTENSIONS: Readonly<Record<string, string>> = {
-  'image/png': 'png',
-  'image/jpeg': 'jpg',
-  'image/webp': 'webp',
-  'image/gif': 'gif',
-  'video/mp4': 'mp4',
-  'video/webm': 'webm',
-  'video/quicktime': 'mov',
-  'audio/mpeg': 'mp3',
-  'audio/wav': 'wav',
-  'audio/mp4': 'm4a',
-  'audio/ogg': 'ogg',
-  'audio/flac': 'flac',
-};
-
-const FILE_CONTENT = Object.fromEntries(
-  Object.keys(EXTENSIONS).map((contentMediaType) => [contentMediaType, { type: 'string', contentMediaType }]),
-);
+import { FILE_CONTENT, sendFile } from './send-file.ts';
 
 /** The query parameters of a signed URL. */
 class SignatureQuery {
@@ -77,50 +52,4 @@ export class FilesController {
     if (file === undefined) throw new NotFoundError('The file no longer exists');
     sendFile(request, reply, { file, name: `${id}-${n}`, seconds: checked.seconds });
   }
-}
-
-interface FileDelivery {
-  readonly file: StoredFile;
-  readonly name: string;
-  /** Remaining lifetime of the signed URL. */
-  readonly seconds: number;
-}
-
-function sendFile(
-  { headers, method }: FastifyRequest,
-  reply: FastifyReply,
-  { file, name, seconds }: FileDelivery,
-): void {
-  const { size, mediaType } = file;
-  const etag = toEtag(name, file);
-  const requestedRange = parseRange(headers.range, headers['if-range'] as string | undefined, etag, size);
-  if (requestedRange.kind === 'none') {
-    reply.header('content-range', `bytes */${size}`);
-    throw new RangeNotSatisfiableError(`The file has only ${size} bytes`);
-  }
-  reply.headers({
-    etag,
-    'cache-control': `private, max-age=${seconds}`,
-    'content-security-policy': CONTENT_SECURITY_POLICY,
-    'cross-origin-resource-policy': 'cross-origin',
-    'accept-ranges': 'bytes',
-  });
-  if (matchesEtag(headers['if-none-match'], etag)) return void reply.status(304).send();
-  const range: ByteRange | undefined = requestedRange.kind === 'part' ? requestedRange.range : undefined;
-  if (range) reply.status(206).header('content-range', `bytes ${range.start}-${range.end}/${size}`);
-  reply.headers({
-    'content-type': mediaType,
-    'content-disposition': `inline; filename="${name}.${EXTENSIONS[mediaType] ?? 'bin'}"`,
-    'content-length': String(range ? range.end - range.start + 1 : size),
-  });
-  reply.send(method === 'HEAD' ? Readable.from([]) : Readable.from(file.read(range), { objectMode: false }));
-}
-
-/** The content is not needed for the tag, because a file never changes after its URL was issued. */
-function toEtag(name: string, { size, mediaType }: StoredFile): string {
-  return `"${createHash('sha256').update(`${name} ${size} ${mediaType}`).digest('base64url').slice(0, 22)}"`;
-}
-
-function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
-  return ifNoneMatch?.split(',').some((tag) => [etag, `W/${etag}`, '*'].includes(tag.trim())) ?? false;
 }

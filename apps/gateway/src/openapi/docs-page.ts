@@ -206,9 +206,9 @@ export function formatCurlCommand(method: string, path: string, operation: PathO
   return [
     `curl${method === 'get' ? '' : ` -X ${method.toUpperCase()}`} ${quoteForShell(`${url}${filledPath}${search && `?${search}`}`)}`,
     ...(credential ? [`-H ${quoteForShell(credential)}`] : []),
-    ...Object.entries(requestBody?.content ?? {}).flatMap(([type, { example }]) =>
-      example === undefined ? [] : formatBodyArguments(type, example),
-    ),
+    ...Object.entries(requestBody?.content ?? {})
+      .slice(0, 1)
+      .flatMap(([type, { example }]) => (example === undefined ? [] : formatBodyArguments(type, example))),
   ].join(' \\\n  ');
 }
 

@@ -1,4 +1,5 @@
 /** Creates the OpenAPI 3.1 document from the routes and their operation options. */
+import { MULTIPART } from '../edge/uploads/multipart.ts';
 import type { UploadOptions } from '../edge/uploads/upload.ts';
 import { Components, type DocumentedResponse } from './components.ts';
 import { IDEMPOTENCY_KEY_PARAMETER, QUERY_SOURCE_PARAMETER, RESPONSE_HEADERS } from './headers.ts';
@@ -220,14 +221,20 @@ function removeNull(schema: JsonSchema): JsonSchema {
 
 function toRequestBody(body: Dto, { example, upload }: OperationOptions, components: Components) {
   const fields = createRequestSchema(body);
-  const schema = upload ? addFileProperties(fields, upload) : fields;
-  const type = upload ? 'multipart/form-data' : 'application/json';
-  const exampleWithFiles = upload && example ? { ...toExampleFiles(upload), ...example } : example;
-  const content = {
-    schema: components.registerSchema(nameSchema(body.name, schema)),
-    ...(exampleWithFiles ? { example: exampleWithFiles } : {}),
-  };
-  return { required: schema.required !== undefined, content: { [type]: content } };
+  const createContent = (name: string, schema: JsonSchema, contentExample: OperationOptions['example']) => ({
+    schema: components.registerSchema(nameSchema(name, schema)),
+    ...(contentExample ? { example: contentExample } : {}),
+  });
+  const toFormContent = (name: string, files: UploadOptions) =>
+    createContent(name, addFileProperties(fields, files), example && { ...toExampleFiles(files), ...example });
+  const content =
+    upload && !upload.acceptsJson
+      ? { [MULTIPART]: toFormContent(body.name, upload) }
+      : {
+          'application/json': createContent(body.name, fields, example),
+          ...(upload ? { [MULTIPART]: toFormContent(`${body.name}Form`, upload) } : {}),
+        };
+  return { required: fields.required !== undefined || (upload && !upload.acceptsJson) === true, content };
 }
 
 /** Adds the files of an upload to the schema of its fields. */

@@ -62,6 +62,10 @@ export const RESPONSE_HEADERS = {
     description: 'Seconds to wait before the next request, if known',
     schema: { type: 'string', pattern: '^\\d+$' },
   },
+  'openai-poll-after-ms': {
+    description: 'Milliseconds to wait before the next poll, for OpenAI’s clients',
+    schema: { type: 'string', pattern: '^\\d+$' },
+  },
   'x-should-retry': { description: 'Repeating the request would return the same response', schema: { const: 'false' } },
 };
 
@@ -86,7 +90,15 @@ export const QUERY_SOURCE_PARAMETER = {
 
 export type ResponseHeaderOptions = Pick<
   OperationOptions,
-  'paid' | 'payPerRequest' | 'creates' | 'readsAccountEvents' | 'priced' | 'searches' | 'streamed' | 'errorFormat'
+  | 'paid'
+  | 'payPerRequest'
+  | 'creates'
+  | 'readsAccountEvents'
+  | 'priced'
+  | 'searches'
+  | 'streamed'
+  | 'errorFormat'
+  | 'polled'
 >;
 
 /** Lists the headers that a response can have in addition to x-request-id. */
@@ -101,6 +113,7 @@ export function getResponseHeaders(
     searches,
     streamed,
     errorFormat,
+    polled,
   }: ResponseHeaderOptions,
 ): readonly (keyof typeof RESPONSE_HEADERS)[] {
   const isIdempotent = (paid && !streamed) || creates;
@@ -114,7 +127,8 @@ export function getResponseHeaders(
     ...(challenge && status < 300 ? (['payment-receipt'] as const) : []),
     ...(challenge && status === 402 ? (['www-authenticate'] as const) : []),
     ...(follows && status < 300 ? (['x-books-behind'] as const) : []),
-    ...(RETRYABLE_STATUSES.includes(status) ? (['retry-after'] as const) : []),
+    ...(RETRYABLE_STATUSES.includes(status) || (polled && status < 300) ? (['retry-after'] as const) : []),
+    ...(polled && status < 300 ? (['openai-poll-after-ms'] as const) : []),
     ...(isIdempotent && status === 409 ? (['x-should-retry'] as const) : []),
   ];
 }

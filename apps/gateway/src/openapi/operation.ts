@@ -87,6 +87,8 @@ export interface OperationOptions {
   readonly creates?: true;
   /** The operation is free but stores something permanently or occupies a third party, so it is rate limited. */
   readonly rateLimitedAction?: RateLimitedAction;
+  /** The response may say when to poll, because a job is not finished yet. */
+  readonly polled?: true;
   /** The response depends on the events of an account, and reports in a header if it may not include all of them. */
   readonly readsAccountEvents?: true;
   /** All parameters and wildcards of the path, in its order. */

@@ -24,9 +24,14 @@ export function getExample({ requestBody }: PathOperation): unknown {
   return Object.values(requestBody?.content ?? {})[0]?.example;
 }
 
+/** Whether the body is a form. An operation that accepts both is called with JSON. */
+export function takesForm({ requestBody }: PathOperation): boolean {
+  return Object.keys(requestBody?.content ?? {})[0] === 'multipart/form-data';
+}
+
 /** Converts fields to a body of the operation. */
-export function toOperationBody({ requestBody }: PathOperation, fields: unknown): unknown {
-  return requestBody?.content['multipart/form-data'] ? createForm(fields as Record<string, string>) : fields;
+export function toOperationBody(operation: PathOperation, fields: unknown): unknown {
+  return takesForm(operation) ? createForm(fields as Record<string, string>) : fields;
 }
 
 /** An encrypted body may contain anything. */
@@ -100,11 +105,14 @@ export class OperationCaller {
     deleteResponse: () => this.createResponse(),
     getTopup: () => this.createTopup(),
     getCheckout: () => this.createTopup(),
-    getVideo: () => {
-      this.videoId ??= this.createVideo();
-      return this.videoId;
-    },
+    getVideo: () => this.getVideoId(),
+    getVideoContent: () => this.getVideoId(),
   };
+
+  private getVideoId(): Promise<string | undefined> {
+    this.videoId ??= this.createVideo();
+    return this.videoId;
+  }
 
   private async createKey(): Promise<string | undefined> {
     const headers = this.createCredential('x-credit-id');

@@ -1,4 +1,5 @@
 /** Writes errors in the format that the client of a request expects. */
+import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { getMessageErrorType } from '#application/messages';
 import { getPageHeaders, renderErrorPage } from '../pages/page.ts';
@@ -72,6 +73,10 @@ export type ErrorFormatName = keyof typeof ERROR_FORMATS;
 /** OpenRouter's TypeScript client sends the user agent `speakeasy-sdk/typescript … @openrouter/sdk`. */
 const OPENROUTER_SDK = /@openrouter\/sdk/;
 
+export function isOpenRouterSdk(headers: IncomingHttpHeaders): boolean {
+  return OPENROUTER_SDK.test(headers['user-agent'] ?? '');
+}
+
 /** The format unless the route or the client has another; also used for malformed requests. */
 export const DEFAULT_ERROR_FORMAT: ErrorFormat = OPENAI;
 
@@ -80,7 +85,7 @@ export function selectErrorFormat(request: FastifyRequest): ErrorFormat {
   const routeFormat = request.routeOptions?.config?.operation?.errorFormat;
   if (routeFormat) return ERROR_FORMATS[routeFormat];
   if (usesAnthropicApi(request)) return ANTHROPIC;
-  return OPENROUTER_SDK.test(request.headers['user-agent'] ?? '') ? OPENROUTER : DEFAULT_ERROR_FORMAT;
+  return isOpenRouterSdk(request.headers) ? OPENROUTER : DEFAULT_ERROR_FORMAT;
 }
 
 /** A header of all requests of Anthropic's clients. */

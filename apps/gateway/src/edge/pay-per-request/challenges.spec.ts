@@ -426,8 +426,12 @@ describe('a payer', () => {
     await world.waitUntil(async () => (await fetch(status_url)).status === 200);
     const seen = await world.send('GET', `/v1/videos/${id}`, { headers });
     expect([seen.status, seen.body.status]).toEqual([200, 'completed']);
+    const file = await world.send('GET', `/v1/videos/${id}/content`, { headers });
+    expect([file.status, file.headers.get('content-type')]).toEqual([200, 'video/mp4']);
     for (const shown of [payment(other.challenge, other.preimage), payment(challenge, other.preimage), {}])
-      expect([401, 404]).toContain((await world.send('GET', `/v1/videos/${id}`, { headers: shown })).status);
+      for (const path of [`/v1/videos/${id}`, `/v1/videos/${id}/content`])
+        expect([401, 404]).toContain((await world.send('GET', path, { headers: shown })).status);
+    expect((await world.send('GET', '/v1/videos', { headers })).status).toBe(401);
     const again = await world.send('POST', '/v1/videos', { body: VIDEO, headers });
     expect([again.status, again.body.id]).toEqual([202, id]);
     expect((await typesOf(challenge.id)).slice(2)).toEqual(['FundsHeld', 'HoldKept', 'HoldSettled']);

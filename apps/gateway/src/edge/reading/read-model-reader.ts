@@ -19,7 +19,10 @@ import {
   readAutoTopup,
   readKey,
   readKeys,
+  readVideoPage,
   type TopupView,
+  type VideoPage,
+  type VideoPageFilter,
 } from '#projections';
 import { ReadModelIncompleteError, ReadModelLaggingError } from '../errors/errors.ts';
 
@@ -114,6 +117,18 @@ export class ReadModelReader {
     if (!isCurrent || !(await this.freshnessCheck.waitUntilCurrent(['keys'], READ_MODEL_WAIT_MS)))
       throw new ReadModelLaggingError();
     return read();
+  }
+
+  /**
+   * Returns a page of the videos of an account; undefined if the account has no video `after`. On timeout a response
+   * header reports that new videos may be missing.
+   * @throws ReadModelIncompleteError if the read model skipped a video
+   */
+  async listVideos(accountId: string, filter: VideoPageFilter, reply: FastifyReply): Promise<VideoPage | undefined> {
+    if (!(await this.freshnessCheck.waitUntilCurrent(['videos'], READ_MODEL_WAIT_MS)))
+      reply.header(LAGGING_HEADER, 'true');
+    if (await this.progress.hasSkippedType('videos', 'VideoRequested')) throw new ReadModelIncompleteError();
+    return readVideoPage(this.pool, accountId, filter);
   }
 
   /** Whether an account exists. Reads its stream, so that a lagging read model rejects no account. */

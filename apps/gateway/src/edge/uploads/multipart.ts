@@ -5,6 +5,7 @@ import { Busboy, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy
 import { BadRequestError, PayloadTooLargeError, RequestTimeoutError } from '../errors/errors.ts';
 import type { UploadFields, UploadOptions } from './upload.ts';
 
+export const MULTIPART = 'multipart/form-data';
 /** Space for all fields and part headers in the limit of the body, in addition to the files. */
 export const MAX_FIELDS_BYTES = 1024 * 1024;
 const MAX_FIELD_BYTES = 256 * 1024;
@@ -37,6 +38,10 @@ export interface FilePart {
 export interface MultipartParts<File> {
   readonly fields: UploadFields;
   readonly files: readonly File[];
+}
+
+export function isMultipart(headers: IncomingHttpHeaders): boolean {
+  return headers['content-type']?.split(';')[0]?.trim().toLowerCase() === MULTIPART;
 }
 
 /** Returns the limit of the body in bytes. */

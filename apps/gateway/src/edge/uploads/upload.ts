@@ -10,6 +10,8 @@ export interface UploadOptions {
   readonly files: readonly string[];
   /** Fields whose files may be missing. */
   readonly optional?: readonly string[];
+  /** A body without files may also be JSON. */
+  readonly acceptsJson?: true;
   /** Maximum number of files in total; by default the length of `files`. */
   readonly maxFiles?: number;
 }

@@ -15,11 +15,17 @@ import {
   type MemoryShareholder,
   resolveMemoryShareholders,
 } from '../limits/memory-budget.ts';
-import { type FilePart, getMaxUploadBytes, MAX_FIELDS_BYTES, parseMultipart } from './multipart.ts';
+import {
+  type FilePart,
+  getMaxUploadBytes,
+  isMultipart,
+  MAX_FIELDS_BYTES,
+  MULTIPART,
+  parseMultipart,
+} from './multipart.ts';
 import { Upload, type UploadedFile, type UploadOptions } from './upload.ts';
 import { UploadDirectory } from './upload-directory.ts';
 
-const MULTIPART = 'multipart/form-data';
 const OVERLOADED_MESSAGE = 'Uploaded files cannot be stored at the moment; retry later';
 
 export interface UploadServiceOptions {
@@ -65,10 +71,15 @@ export class Uploads {
       this.read(request, payload),
     );
     fastify.addHook('onRoute', (route) => {
-      if (!route.config?.operation?.upload) return;
+      const { upload } = route.config?.operation ?? {};
+      if (!upload) return;
       const check = (request: FastifyRequest, reply: FastifyReply, _: unknown, done: (error?: Error) => void) => {
         reply.raw.once('close', () => request.body instanceof Upload && request.body.end());
-        done(isMultipart(request) ? undefined : new UnsupportedMediaTypeError(`The body must be ${MULTIPART}`));
+        done(
+          upload.acceptsJson || isMultipart(request.headers)
+            ? undefined
+            : new UnsupportedMediaTypeError(`The body must be ${MULTIPART}`),
+        );
       };
       route.preParsing = [route.preParsing ?? [], check].flat() as never;
     });
@@ -116,10 +127,6 @@ export class Uploads {
       throw new Rejection('insufficient_balance', 'Insufficient balance');
     return resolveMemoryShareholders(request, isFunded);
   }
-}
-
-function isMultipart({ headers }: FastifyRequest): boolean {
-  return headers['content-type']?.split(';')[0]?.trim().toLowerCase() === MULTIPART;
 }
 
 function assertRequiredFiles(files: readonly UploadedFile[], { files: names, optional = [] }: UploadOptions): void {

@@ -4,12 +4,17 @@ import { Transform } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ByteAccumulator, HeavyWorkQueue, MAX_SMALL_JSON_BYTES } from '#application';
 import { Rejection } from '#kernel';
-import { MAX_ANONYMOUS_BODY_BYTES, MAX_ANONYMOUS_UPLOAD_BYTES } from '../authentication/authenticator.ts';
+import {
+  MAX_ANONYMOUS_BODY_BYTES,
+  MAX_ANONYMOUS_UPLOAD_BYTES,
+  MAX_BODY_BYTES,
+} from '../authentication/authenticator.ts';
 import { BadRequestError, PayloadTooLargeError, UnsupportedMediaTypeError } from '../errors/errors.ts';
 import { assertBodyWithinLimits } from '../limits/body-limits.ts';
 import { JsonScanner } from '../limits/json-scanner.ts';
 import { MemoryBudget, MemoryShare, resolveMemoryShareholders } from '../limits/memory-budget.ts';
 import { ReadThrottle } from '../limits/read-throttle.ts';
+import { isMultipart } from '../uploads/multipart.ts';
 import { decompress } from './decompress.ts';
 
 /**
@@ -41,7 +46,7 @@ export interface BodyParserOptions {
 /**
  * Large JSON is read only from accounts that were credited, because accounts are free and parsing takes time.
  *
- * Bodies are JSON, unless the operation is `raw`, `streamed` or an upload. A JSON body may be empty, because clients
+ * Bodies are JSON, unless the operation is `raw`, `streamed` or an upload; some uploads accept both. A JSON body may be empty, because clients
  * send the content type with every POST. A property `__proto__` is ordinary data: no code here assigns the fields of a
  * body one by one.
  */
@@ -150,7 +155,7 @@ export class BodyParser {
       const { config, bodyLimit } = route;
       if (!config?.operation || bodyLimit === undefined) return;
       const { streamed, raw, upload } = config.operation;
-      const isJson = !streamed && !raw && !upload;
+      const isJson = !streamed && !raw && (!upload || upload.acceptsJson === true);
       const onPreParsing = (request: FastifyRequest, reply: FastifyReply, payload: Readable, done: Done) => {
         const limit = getBodyLimit(request);
         const length = Number(request.headers['content-length']);
@@ -158,7 +163,7 @@ export class BodyParser {
         else if (isSmall(request)) done(null, payload);
         else if (streamed) unpack(request, reply, payload, done);
         else
-          this.admit(request, reply, isJson && length > MAX_SMALL_JSON_BYTES).then(
+          this.admit(request, reply, isJson && !isMultipart(request.headers) && length > MAX_SMALL_JSON_BYTES).then(
             () => unpack(request, reply, payload, done),
             done,
           );
@@ -262,12 +267,12 @@ function collectBody(
   payload.on('data', onData).on('end', onEnd).on('error', onError);
 }
 
-/** Returns the limit of a body in bytes, which may be lower for anonymous callers. */
-function getBodyLimit({ anonymousCaller, routeOptions }: FastifyRequest): number {
-  const limit = routeOptions.bodyLimit as number;
-  if (!anonymousCaller) return limit;
-  const anonymousLimit = routeOptions.config.operation?.upload ? MAX_ANONYMOUS_UPLOAD_BYTES : MAX_ANONYMOUS_BODY_BYTES;
-  return Math.min(limit, anonymousLimit);
+/** Returns the limit of a body in bytes, which may be lower for anonymous callers and for JSON instead of a form. */
+function getBodyLimit({ anonymousCaller, routeOptions, headers }: FastifyRequest): number {
+  const { upload } = routeOptions.config.operation ?? {};
+  const isJson = !upload || (upload.acceptsJson && !isMultipart(headers));
+  const limit = upload && isJson ? MAX_BODY_BYTES : (routeOptions.bodyLimit as number);
+  return anonymousCaller ? Math.min(limit, isJson ? MAX_ANONYMOUS_BODY_BYTES : MAX_ANONYMOUS_UPLOAD_BYTES) : limit;
 }
 
 function createTooLargeError(limit: number): PayloadTooLargeError {

@@ -47,7 +47,7 @@ describe("OpenAI's client", () => {
     expect([input_tokens_details, output_tokens > 0]).toEqual([{ text_tokens: 2, image_tokens: 0 }, true]);
   });
 
-  test('generates images as URLs only on request and with models of other vendors', async () => {
+  test('generates images as URLs only on request and with models of other providers', async () => {
     for (const asked of [{ model: GPT, response_format: 'url' } as const, { model: BANANA }]) {
       const { data = [] } = await client.images.generate({ prompt: 'A coin', ...asked });
       expect(data.map(Object.keys)).toEqual([['url', 'content_type']]);

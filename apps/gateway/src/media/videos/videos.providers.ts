@@ -23,6 +23,7 @@ import {
 import { videoWorkflow } from '#domain';
 import { PostgresWorkflowSchedule } from '#eventstore';
 import { ProcessRole } from '#modules';
+import { ReadModelReader } from '../../edge/reading/read-model-reader.ts';
 import { HistoryRefusedVideoLimit } from './refused-video-limit.ts';
 import { VideosControllerDependencies } from './videos.controller.ts';
 
@@ -45,10 +46,18 @@ export const videoProviders: readonly Provider[] = [
   },
   {
     provide: VideosControllerDependencies,
-    inject: [Streams, MediaLinks, LinkSigner, Secrets, Clock],
+    inject: [Streams, FileStore, ReadModelReader, MediaLinks, LinkSigner, Secrets, Clock],
     useFactory: (
-      ...[{ videos }, links, signer, secrets, clock]: [Streams, MediaLinks, LinkSigner, Secrets, Clock]
-    ): VideosControllerDependencies => ({ videos, links, signer, secrets, clock }),
+      ...[{ videos }, files, readModels, links, signer, secrets, clock]: [
+        Streams,
+        FileStore,
+        ReadModelReader,
+        MediaLinks,
+        LinkSigner,
+        Secrets,
+        Clock,
+      ]
+    ): VideosControllerDependencies => ({ videos, files, readModels, links, signer, secrets, clock }),
   },
   {
     provide: RequestVideoHandler,

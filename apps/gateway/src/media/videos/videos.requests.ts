@@ -1,6 +1,6 @@
-import { Allow, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
+import { Allow, IsIn, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
 import type { VideoBody } from '#application';
-import { IsModelId } from '../../edge/validation/validation.ts';
+import { IsModelId, Satisfies } from '../../edge/validation/validation.ts';
 import { Field } from '../../openapi/request-schema.ts';
 
 const MAX_VALUE_LENGTH = 32;
@@ -44,6 +44,11 @@ export class VideoRequest implements VideoBody {
   @Allow()
   duration?: string | number | null;
 
+  @Field({ type: ['string', 'number', 'null'], description: 'The same as `duration`, which takes precedence' })
+  @IsOptional()
+  @Allow()
+  seconds?: string | number | null;
+
   @Field({ description: 'A resolution of the model, such as `1080p`' })
   @IsOptional()
   @MaxLength(MAX_VALUE_LENGTH, { message: `quality must have at most ${MAX_VALUE_LENGTH} characters` })
@@ -67,6 +72,24 @@ export class VideoRequest implements VideoBody {
   @IsString({ message: 'image_url must be a string' })
   image_url?: string | null;
 
+  @Field({
+    type: ['object', 'null'],
+    description: 'The image to animate, as OpenAI’s clients send it: an object with `image_url`, or the file of a form',
+  })
+  @IsOptional()
+  @Satisfies((value) => typeof value === 'object', 'input_reference must be an object with image_url')
+  input_reference?: object | null;
+
+  @Field({
+    type: ['array', 'null'],
+    description:
+      'The image to animate, as OpenRouter’s clients send it: a list of one object with `image_url.url` and the ' +
+      '`frame_type` `first_frame`',
+  })
+  @IsOptional()
+  @Allow()
+  frame_images?: unknown;
+
   @IsOptional()
   @MaxLength(MAX_PROMPT_LENGTH, { message: `negative_prompt must have at most ${MAX_PROMPT_LENGTH} characters` })
   @IsString({ message: 'negative_prompt must be a string' })
@@ -77,6 +100,44 @@ export class VideoRequest implements VideoBody {
   @Min(0, { message: 'seed must be at least 0' })
   @IsInt({ message: 'seed must be an integer' })
   seed?: number | null;
+}
+
+const MAX_PAGE_SIZE = 100;
+const ORDERS = ['asc', 'desc'];
+
+/** The query parameters of a page of videos, as OpenAI defines them. */
+export class VideosQuery {
+  @Field({ type: 'integer', description: `The number of videos, at most ${MAX_PAGE_SIZE}; 20 by default` })
+  @IsOptional()
+  @Satisfies(isPageSize, `limit must be from 1 to ${MAX_PAGE_SIZE}`)
+  limit?: string;
+
+  @Field({ description: 'The id of the last video of the page before' })
+  @IsOptional()
+  @IsString({ message: 'after must be a string' })
+  after?: string;
+
+  @Field({ description: 'By the time of the request; `desc` by default' })
+  @IsOptional()
+  @IsIn(ORDERS, { message: `order must be one of ${ORDERS.join(', ')}` })
+  order?: 'asc' | 'desc';
+}
+
+function isPageSize(limit: unknown): boolean {
+  return /^\d{1,3}$/.test(String(limit)) && Number(limit) >= 1 && Number(limit) <= MAX_PAGE_SIZE;
+}
+
+/** Selects what is downloaded of a video. */
+export class VideoContentQuery {
+  @Field({ description: 'Only `video`, the file itself, is available' })
+  @IsOptional()
+  @IsIn(['video'], { message: 'variant must be video: there are no thumbnails and spritesheets' })
+  variant?: string;
+
+  @Field({ type: 'integer', description: 'The number of the file, which is always 0' })
+  @IsOptional()
+  @IsIn(['0'], { message: 'index must be 0: a video has one file' })
+  index?: string;
 }
 
 /** The query parameters of the signed URL of a video's status. */

@@ -80,16 +80,24 @@ describe('a video', () => {
     expect(created).toBeGreaterThanOrEqual(before - 1); // the clock of the database can differ slightly
     expect(created).toBeLessThanOrEqual(Date.now() / 1_000 + 1);
     const status_url = expect.stringMatching(`^${world.api}/v1/videos/${id}\\?exp=`);
-    expect(rest).toEqual({ model: KLING, status: 'pending', estimated_cost: 0.4025, status_url });
+    const common = {
+      ...{ object: 'video', model: KLING, created_at: created, progress: 0, seconds: '5', size: '1280x720' },
+      ...{ prompt: null, remixed_from_video_id: null, completed_at: null, expires_at: null },
+      polling_url: asked.body.status_url,
+    };
+    expect(rest).toEqual({ ...common, status: 'pending', estimated_cost: 0.4025, status_url });
 
     const pending = await world.get(`/v1/videos/${id}`, own);
     expect(pending.status).toBe(202);
     expect(pending.headers.get('retry-after')).toBe('5');
-    expect(pending.body).toEqual({ id, model: KLING, created, status: 'pending' });
+    expect(pending.body).toEqual({ ...common, id, created, status: 'pending' });
 
     const { status, body } = await ended(id, own);
     expect(status).toBe(200);
     expect(body).toMatchObject({ id, model: KLING, created, status: 'completed', cost: 0.4025 });
+    expect(body).toMatchObject({ progress: 100, unsigned_urls: [body.data.url], usage: { cost: 0.4025 } });
+    expect(body.completed_at).toBeGreaterThanOrEqual(created);
+    expect(body.expires_at).toBeGreaterThan(body.completed_at + 24 * 3_600);
     expect(body.data.content_type).toBe('video/mp4');
     const file = await fetch(body.data.url);
     expect([file.status, file.headers.get('content-type')]).toEqual([200, 'video/mp4']);
@@ -166,6 +174,15 @@ describe('a request for a video', () => {
     ['an image that the model would ignore', { image_url: IMAGE }, /"kling\/kling-2.5-turbo" .*not .*image_url/],
     ['an invalid image', { model: `${KLING}-i2v`, image_url: 'data:image/png;base64,AAAA' }, /image_url/],
     ['a prompt of another type', { prompt: 5 }, /prompt must be a string/],
+    ['two images', { image_url: IMAGE, input_reference: { image_url: IMAGE } }, /Send one image/],
+    ['an image by the id of a file', { input_reference: { file_id: 'file-1' } }, /files by id are not supported/],
+    ['an image of another form', { input_reference: IMAGE }, /input_reference must be an object/],
+    ['an image without a URL', { input_reference: {} }, /input_reference must have the URL/],
+    ['a last frame', { frame_images: [{ frame_type: 'last_frame' }] }, /only first_frame is supported/],
+    ['frames that are no list', { frame_images: 'a' }, /frame_images must be an array/],
+    ['an empty frame', { frame_images: [null] }, /frame_images must have the URL/],
+    ['references', { input_references: [{ type: 'image_url' }] }, /input_references is not supported/],
+    ['a job to continue', { previous_job_id: 'gen_1' }, /previous_job_id is not supported/],
   ])('is rejected for %s, and appends no event', async (_, body, message) => {
     const before = (await world.listEvents()).length;
     const { status, body: answer } = await ask(body);

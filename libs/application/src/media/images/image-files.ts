@@ -1,5 +1,6 @@
 /** Images in requests, and generated images: fetched within limits. Their types are detected from the content. */
 import { openAsBlob } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
 import { InvalidRequestError, toUpstreamError, UpstreamError } from '../../errors.ts';
@@ -7,7 +8,7 @@ import type { GeneratedFile, SourceImage } from '../../providers/media-calls.ts'
 import { toBlob } from '../blob.ts';
 import { isDataUri, parseDataUri } from '../data-uri.ts';
 import { type Download, DownloadError, type Downloader } from '../downloads.ts';
-import { type FileStore, generateFileId } from '../file-store.ts';
+import { type FileName, type FileStore, generateFileId } from '../file-store.ts';
 import { MAX_LINK_LIFETIME_MS, type MediaLinks } from '../media-links.ts';
 import { isCompleteImage } from './complete-image.ts';
 
@@ -27,10 +28,13 @@ const NOT_AN_IMAGE = 'must be an image: PNG, JPEG or WebP';
 export interface StoredImage {
   readonly mediaType: string;
   readonly url: string;
+  readonly file: FileName;
 }
 
 /** A file that was uploaded with a request, on the disk of this host. */
 export interface UploadedImage {
+  /** The name of the field with the file. */
+  readonly field: string;
   /** Detected from the content; undefined if unknown. */
   readonly mediaType: string | undefined;
   readonly path: string;
@@ -79,11 +83,17 @@ export class ImageFiles {
   }
 
   /**
-   * Prepares an `image_url`. An http(s) URL is downloaded after money is held. A data URI is decoded at once.
-   * @throws InvalidRequestError 400 unless it is an http(s) URL, or the data URI of an image
+   * Prepares an `image_url` or an uploaded image. An http(s) URL is downloaded and a file is read after money is held. A
+   * data URI is decoded at once.
+   * @throws InvalidRequestError 400 unless it is an http(s) URL, or the data URI or file of an image
    */
-  async prepareSources(imageUrl: string | undefined): Promise<LoadImageSource> {
+  async prepareSources(imageUrl: string | UploadedImage | undefined): Promise<LoadImageSource> {
     if (imageUrl === undefined) return async () => ({});
+    if (typeof imageUrl === 'object') {
+      const { mediaType, field, path } = imageUrl;
+      if (!isImageType(mediaType)) throw notAnImageError(field);
+      return async () => ({ image: { mediaType, bytes: await readFile(path) } });
+    }
     if (/^https?:\/\//i.test(imageUrl)) return async (signal) => ({ image: await this.fetchSource(imageUrl, signal) });
     if (!isDataUri(imageUrl))
       throw new InvalidRequestError(400, 'image_url must be an http(s) URL or a data URI in base64', 'image_url');
@@ -124,7 +134,11 @@ export class ImageFiles {
         throw this.createStoreError(cause);
       },
     );
-    return images.map(({ mediaType }, n) => ({ mediaType, url: links.createFileUrl(id, n, until) }));
+    return images.map(({ mediaType }, n) => ({
+      mediaType,
+      url: links.createFileUrl(id, n, until),
+      file: { id, n },
+    }));
   }
 
   /**
@@ -190,8 +204,7 @@ async function decodeImageUri(uri: string): Promise<Uint8Array> {
 }
 
 function toImageInputs({ image, mask }: UploadedImages): LoadImageInputs {
-  for (const [field, file] of Object.entries({ image, mask }))
-    if (file && !isImageType(file.mediaType)) throw notAnImageError(field);
+  for (const file of [image, mask]) if (file && !isImageType(file.mediaType)) throw notAnImageError(file.field);
   return async () => ({ image: await openBlob(image), ...(mask ? { mask: await openBlob(mask) } : {}) });
 }
 

@@ -12,7 +12,7 @@ import { InvalidRequestError, toUpstreamError, UpstreamError } from '../../error
 import type { Secrets } from '../../secrets.ts';
 import { Videos } from '../../streams.ts';
 import { generateFileId } from '../file-store.ts';
-import type { ImageFiles, LoadImageSource } from '../images/image-files.ts';
+import type { ImageFiles, LoadImageSource, UploadedImage } from '../images/image-files.ts';
 import { type VideoBody, type VideoQuote, VideoQuoter } from './video-quoter.ts';
 import type { VideoRequestStore } from './video-request-store.ts';
 
@@ -58,10 +58,12 @@ export interface RequestVideoParams {
 }
 
 export class RequestVideo extends Command<{ readonly id: string; readonly video: VideoState }> {
+  /** @param uploaded the input image, instead of an `image_url` */
   constructor(
     readonly payer: Payer,
     readonly request: RequestVideoParams,
     readonly body: VideoBody,
+    readonly uploaded?: UploadedImage | undefined,
   ) {
     super();
   }
@@ -76,11 +78,11 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
     private readonly videos: Videos,
   ) {}
 
-  async execute({ payer, request, body }: RequestVideo) {
+  async execute({ payer, request, body, uploaded }: RequestVideo) {
     const { requestId, caller, source, connection } = request;
-    const quote = await this.quoter.quote(body, { requestId, source, payer });
+    const quote = await this.quoter.quote(body, { requestId, source, payer, hasUpload: uploaded !== undefined });
     if (caller) await this.dependencies.rejectedVideoLimit.assertWithinLimit(caller.accountId);
-    const sources = await this.dependencies.images.prepareSources(quote.imageUrl);
+    const sources = await this.dependencies.images.prepareSources(uploaded ?? quote.imageUrl);
     const hold = await this.billing.holdForJob(payer, quote.order, connection);
     const data = await this.prepareRequest(quote, { hold, caller, sources }).catch(async (error) => {
       await payer.release(hold, { failure: toUpstreamError(error), attempts: [] });

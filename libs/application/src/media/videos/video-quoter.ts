@@ -25,6 +25,7 @@ export interface VideoBody {
   readonly aspect_ratio?: string | null;
   readonly size?: string | null;
   readonly duration?: string | number | null;
+  readonly seconds?: string | number | null;
   readonly quality?: string | null;
   readonly resolution?: string | null;
   readonly image_url?: string | null;
@@ -39,7 +40,7 @@ export interface VideoQuote {
   readonly choices: MediaChoices;
   readonly prompt: string;
   readonly orders: StoredVideoRequest['orders'];
-  /** URL of the input image, for models that generate a video from an image. */
+  /** URL of the input image, for models that generate a video from an image, unless it was uploaded. */
   readonly imageUrl: string | undefined;
   readonly deadlineMs: number;
 }
@@ -48,6 +49,7 @@ const MAX_PROMPT_LENGTH = 20_000;
 const DEADLINE_MINUTES = 30;
 const CHOICE_FIELDS: ChoiceFields = {
   size: ['aspect_ratio', 'size'],
+  duration: ['duration', 'seconds'],
   quality: ['quality', 'resolution'],
   resolution: ['resolution', 'quality'],
 };
@@ -55,7 +57,7 @@ const CHOICE_FIELDS: ChoiceFields = {
 const FORWARDED_FIELDS = ['negative_prompt', 'seed'] as const;
 /** Fields that no endpoint needs to support. */
 const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set([
-  ...['model', 'prompt', 'provider', 'aspect_ratio', 'resolution', 'image_url', 'n'],
+  ...['model', 'prompt', 'provider', 'aspect_ratio', 'resolution', 'image_url', 'n', 'seconds'],
 ]);
 
 export class VideoQuoter {
@@ -67,7 +69,12 @@ export class VideoQuoter {
   /** @throws InvalidRequestError 400 if a field is invalid; 404 if the model or an endpoint for it was not found */
   async quote(
     body: VideoBody,
-    { requestId, source, payer }: { requestId: string; source: string; payer: Pick<Payer, 'priceList'> },
+    {
+      requestId,
+      source,
+      payer,
+      hasUpload = false,
+    }: { requestId: string; source: string; payer: Pick<Payer, 'priceList'>; hasUpload?: boolean },
   ): Promise<VideoQuote> {
     const catalogue = await this.catalogues.loadForPayer(payer);
     const { priceList } = catalogue;
@@ -75,7 +82,7 @@ export class VideoQuoter {
     const { model } = resolved;
     const choices = parseChoices(body, model, CHOICE_FIELDS);
     const prompt = parsePrompt(body, model, MAX_PROMPT_LENGTH);
-    const imageUrl = parseImageUrl(body, model);
+    const imageUrl = parseImageUrl(body, model, hasUpload);
     const capable = model.endpoints.filter((endpoint) => supportsChoices(endpoint, choices, model));
     const routed = selectMediaRoute(
       resolved,
@@ -139,8 +146,13 @@ function toQuotedEndpoint(endpoint: Endpoint, choices: MediaChoices): VideoEndpo
  * Returns the URL of the input image; undefined if the model generates the video from the prompt alone. An image that
  * the model cannot use is rejected, because the caller would pay for a video of something else.
  */
-function parseImageUrl({ image_url: url }: VideoBody, { id, capabilities }: MediaModel): string | undefined {
-  const hasImage = typeof url === 'string' && url !== '';
+function parseImageUrl(
+  { image_url }: VideoBody,
+  { id, capabilities }: MediaModel,
+  hasUpload: boolean,
+): string | undefined {
+  const url = image_url || undefined;
+  const hasImage = hasUpload || url !== undefined;
   if (hasImage && capabilities.includes('image_to_video')) return url;
   if (hasImage) throw new InvalidRequestError(400, `The model "${id}" does not use an image_url`, 'image_url');
   if (!capabilities.includes('requires_image')) return undefined;
