@@ -200,6 +200,7 @@ interface ResolvedHold {
 
 export type HoldSettled = Message<
   'HoldSettled',
+  /** `query` has the model that responded, which may be another one than that of the hold. */
   ResolvedHold & {
     /** What the customer pays: the price, at most the held amount. The rest of the price is an overrun. */
     readonly charged: Amount;

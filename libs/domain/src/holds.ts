@@ -119,7 +119,8 @@ interface Command<Type extends string, Data> {
 /** Commands about holds, the same for payers of every kind. */
 export type HoldCommand =
   | Command<'KeepHold', { holdId: string; owner: string }>
-  | Command<'SettleHold', { holdId: string; charge: Charge }>
+  /** @param query describes what was served, if that differs from the hold: another model of a list responded */
+  | Command<'SettleHold', { holdId: string; charge: Charge; query?: Query | undefined }>
   | Command<'ReleaseHold', ReleaseTerms>
   /** Ends the hold of a response that the customer did not get. The operator absorbs the charge. */
   | Command<'AbsorbCharge', { holdId: string; charge: Charge }>
@@ -174,11 +175,12 @@ function keepHold({ holdId, owner, at }: DataOf<'KeepHold'>, { holds }: Holds): 
   return [{ type: 'HoldKept', data: { holdId, owner, expiresAt: NO_EXPIRY, at } }];
 }
 
-function settleHold({ holdId, charge, at }: DataOf<'SettleHold'>, payer: Holds): readonly HoldEvent[] {
+function settleHold({ holdId, charge, query, at }: DataOf<'SettleHold'>, payer: Holds): readonly HoldEvent[] {
   const hold = payer.holds.get(holdId);
   if (hold) {
     const charged = money.toJsonAmount(money.min(money.parseJsonAmount(charge.price), hold.amount));
-    const data: HoldSettled['data'] = { ...toResolvedData(holdId, hold, at), charged, charge };
+    const resolved = toResolvedData(holdId, hold, at);
+    const data: HoldSettled['data'] = { ...resolved, query: query ?? resolved.query, charged, charge };
     return [{ type: 'HoldSettled', data }];
   }
   switch (getHoldResolution(holdId, payer)) {

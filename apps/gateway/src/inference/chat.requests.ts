@@ -1,6 +1,7 @@
 import { IsBoolean, IsOptional, IsString } from 'class-validator';
 import type { ChatBody } from '#application';
 import { MatchesSchema, MatchesSchemaIfPresent } from '../edge/validation/matches-schema.ts';
+import { IsModelList } from '../edge/validation/model-list.ts';
 import { IsModelId, IsNumberBetween, IsPositiveInteger } from '../edge/validation/validation.ts';
 import { array, STRING } from '../openapi/schemas.ts';
 import { LogitBiasSchema, MessageSchema, ResponseFormatSchema, ToolChoiceSchema, ToolSchema } from './chat.schemas.ts';
@@ -13,6 +14,9 @@ export class ChatRequest implements ChatBody {
 
   @IsModelId('The id of a model')
   model!: string;
+
+  @IsModelList()
+  models?: readonly string[] | null;
 
   @MatchesSchema({ ...array(MessageSchema), minItems: 1 })
   messages!: readonly Readonly<Record<string, unknown>>[];

@@ -1,6 +1,7 @@
 import { Allow, IsBoolean, IsOptional, IsString } from 'class-validator';
 import type { CompletionBody } from '#application';
 import { MatchesSchemaIfPresent } from '../edge/validation/matches-schema.ts';
+import { IsModelList } from '../edge/validation/model-list.ts';
 import { IsNumberBetween, IsPositiveInteger } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { MAX_CHOICES } from './chat.requests.ts';
@@ -13,6 +14,9 @@ export class CompletionRequest implements CompletionBody {
   @Field({ description: 'The id of a chat model' })
   @IsString({ message: 'model must be a string' })
   model!: string;
+
+  @IsModelList()
+  models?: readonly string[] | null;
 
   @Field({ type: ['string', 'array'], description: 'A text, or an array of one text', minLength: 1 })
   @Allow()

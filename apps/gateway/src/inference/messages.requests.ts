@@ -1,6 +1,7 @@
 import { IsArray, IsBoolean, IsObject, IsOptional } from 'class-validator';
 import type { MessagesBody } from '#application';
 import { type JsonObject } from '#kernel';
+import { IsModelList } from '../edge/validation/model-list.ts';
 import { IsModelId, IsNumberBetween, IsPositiveInteger, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { array } from '../openapi/schemas.ts';
@@ -45,6 +46,9 @@ export class TokenCountRequest implements MessagesBody {
 }
 
 export class MessageRequest extends TokenCountRequest {
+  @IsModelList()
+  models?: readonly string[] | null;
+
   @Field({ description: 'The maximum number of output tokens, including thinking' })
   @IsPositiveInteger()
   max_tokens!: number;

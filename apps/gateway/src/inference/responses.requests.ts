@@ -1,6 +1,7 @@
 import { IsArray, IsBoolean, IsIn, IsInt, IsNumber, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
 import type { ResponsesBody } from '#application';
 import { type JsonObject } from '#kernel';
+import { IsModelList } from '../edge/validation/model-list.ts';
 import { IsModelId, IsNumberBetween, IsPositiveInteger, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 
@@ -13,6 +14,9 @@ export class ResponsesInput implements ResponsesBody {
 
   @IsModelId('The id of a model')
   model!: string;
+
+  @IsModelList()
+  models?: readonly string[] | null;
 
   @Field({
     type: ['string', 'array'],

@@ -58,7 +58,9 @@ export function createRequestSchema(type: Dto): JsonSchema {
   for (const [name, { schema, required }] of listDescriptions(type)) {
     properties[name] = { ...properties[name], ...schema };
     if (required === true) validatedFields.add(name);
-    if (required === false) nullableFields.add(name);
+    if (required !== false) continue;
+    optional.add(name);
+    nullableFields.add(name);
   }
   for (const name of nullableFields) properties[name] = allowNull(properties[name] ?? {});
   const required = Object.keys(properties).filter((name) => validatedFields.has(name) && !optional.has(name));

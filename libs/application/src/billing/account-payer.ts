@@ -9,6 +9,7 @@ import {
   type HoldExtensionRequest,
   type HoldRelease,
   type HoldRequest,
+  type SettleOptions,
   toActor,
 } from './payer.ts';
 import { type PayerDependencies, StreamPayer } from './stream-payer.ts';
@@ -77,10 +78,11 @@ export class AccountPayer extends StreamPayer {
 
   private createHoldCommand(request: HoldRequest, waiting?: number) {
     const { holdId, query, minAmount, maxAmount, partial, lifetimeMs } = request;
+    const fallbackModels = request.fallbacks?.map(({ model }) => model);
     const partialHold = waiting === undefined ? partial : (request.updatePartial?.() ?? partial);
     const { clock, getProcessId, riskLimits } = this.dependencies;
     const { keyId } = this.caller;
-    const holdLimits = { holdId, keyId, query, minAmount, maxAmount, partialHold, waiting, riskLimits };
+    const holdLimits = { holdId, keyId, query, fallbackModels, minAmount, maxAmount, partialHold, waiting, riskLimits };
     const expiresAt = clock.toInstant(clock.nowMs() + lifetimeMs);
     return { type: 'HoldFunds', data: { ...holdLimits, owner: getProcessId(), expiresAt, at: clock.now() } } as const;
   }
@@ -103,7 +105,7 @@ export class AccountPayer extends StreamPayer {
     }
   }
 
-  override settle(hold: Hold, charge: Charge, options: { readonly isDelivered: boolean }): Promise<PicoUsd> {
+  override settle(hold: Hold, charge: Charge, options: SettleOptions): Promise<PicoUsd> {
     return super.settle(hold, charge, options).finally(() => this.streams.queue.wake(this.caller.accountId));
   }
 

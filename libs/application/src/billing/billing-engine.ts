@@ -189,11 +189,12 @@ export class BillingEngine {
   }
 
   private createHoldRequest(order: Order): HoldRequest {
-    const { id, query, priceList, minPrice, maxPrice, partialHold } = order;
+    const { id, query, fallbacks, priceList, minPrice, maxPrice, partialHold } = order;
     const { totalTimeoutMs, drainTimeoutMs } = this.limits;
     return {
       holdId: id,
       query,
+      fallbacks: fallbacks?.map((fallback) => fallback.query),
       priceList: priceList.version,
       minAmount: minPrice,
       maxAmount: maxPrice,
@@ -213,8 +214,8 @@ export class BillingEngine {
     hasStarted: boolean,
     failure: UpstreamError,
   ): Promise<Receipt> {
-    const { hold, attempts, order, endpoint } = purchase;
-    if (endpoint) this.health.recordFailure(order.model, endpoint, failure);
+    const { hold, attempts, endpoint } = purchase;
+    if (endpoint) this.health.recordFailure(purchase.models.current.model, endpoint, failure);
     const charge = purchase.createCharge(failure);
     if (charge && CALLER_FAILURE_CODES.has(failure.code) && charge.price !== '0')
       return this.settle(payer, purchase, hasStarted || failure.code !== 'invalid_request', failure);
@@ -233,7 +234,9 @@ export class BillingEngine {
     const charge = purchase.createCharge(failure);
     if (!charge) throw new Error(`nothing was billed for hold ${purchase.hold.holdId}`);
     if (order.partialHold !== undefined) await purchase.extendHoldToPrice(money.parseJsonAmount(charge.price));
-    return purchase.createReceipt(await payer.settle(purchase.hold, charge, { isDelivered }));
+    return purchase.createReceipt(
+      await payer.settle(purchase.hold, charge, { isDelivered, query: purchase.models.servedQuery }),
+    );
   }
 
   /**

@@ -21,11 +21,20 @@ class Counts extends RateLimiter {
   }
 }
 
-async function take(limits: RateLimiter, free: boolean): Promise<unknown> {
+async function take(limits: RateLimiter, free: boolean, isFallbackFree = false): Promise<unknown> {
   const hold = { holdId: 'h', payer: 'p', amount: ZERO_USD, expiresAt: 0 };
   const payer = { id: 'account', hold: async () => hold } as unknown as Payer;
   const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free } as const;
-  const request = { holdId: 'h', query, minAmount: ZERO_USD, maxAmount: ZERO_USD, priceList: 'p', lifetimeMs: 1 };
+  const fallbacks = [{ ...query, free: isFallbackFree }];
+  const request = {
+    holdId: 'h',
+    query,
+    fallbacks,
+    minAmount: ZERO_USD,
+    maxAmount: ZERO_USD,
+    priceList: 'p',
+    lifetimeMs: 1,
+  };
   return new FreeModelLimits(limits).wrapPayer(payer, () => '192.0.2.1').hold(request);
 }
 
@@ -39,6 +48,12 @@ test('counts a free request by account and by address, but not a paid request', 
     'free requests of an account in a day: account',
     'free requests of an address in a day: 192.0.2.1',
   ]);
+});
+
+test('counts a request that a free model may serve if another one fails', async () => {
+  const limits = new Counts();
+  await take(limits, false, true);
+  expect(limits.counted).toHaveLength(3);
 });
 
 test('does not count a request per day if the limit per minute rejects it', async () => {

@@ -3,7 +3,7 @@ import type { RateLimiter } from '../rate-limiter.ts';
 import { type Hold, type HoldRequest, type Payer, PayerDecorator } from './payer.ts';
 
 /**
- * Counts requests to models of the free tier by account and by client address. Counting by account is not sufficient,
+ * Counts requests that may be served by models of the free tier by account and by client address. Counting by account is not sufficient,
  * because creating accounts costs nothing.
  */
 export class FreeModelLimits {
@@ -35,6 +35,7 @@ class LimitedPayer extends PayerDecorator {
   }
 
   override hold(request: HoldRequest): Promise<Hold> {
-    return request.query.free ? this.countRequest().then(() => this.payer.hold(request)) : this.payer.hold(request);
+    const isAnyFree = [request.query, ...(request.fallbacks ?? [])].some(({ free }) => free);
+    return isAnyFree ? this.countRequest().then(() => this.payer.hold(request)) : this.payer.hold(request);
   }
 }

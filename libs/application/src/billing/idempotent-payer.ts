@@ -2,7 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Charge } from '#domain';
 import { Rejection } from '#kernel';
 import { UpstreamError } from '../errors.ts';
-import { type Hold, type HoldRelease, type HoldRequest, type Payer, PayerDecorator } from './payer.ts';
+import {
+  type Hold,
+  type HoldRelease,
+  type HoldRequest,
+  type Payer,
+  PayerDecorator,
+  type SettleOptions,
+} from './payer.ts';
 
 /** What this process knows about the money of a request. `open` includes holds whose outcome is unknown. */
 export type ChargeState = 'none' | 'open' | 'charged' | 'released';
@@ -65,7 +72,7 @@ export class IdempotentPayer extends PayerDecorator {
     }
   }
 
-  override async settle(hold: Hold, charge: Charge, options: { readonly isDelivered: boolean }) {
+  override async settle(hold: Hold, charge: Charge, options: SettleOptions) {
     const charged = await this.payer.settle(hold, charge, options);
     this.state = 'charged';
     return charged;

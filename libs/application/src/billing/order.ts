@@ -7,14 +7,20 @@ import { breakDownCharge, type ChargeBreakdown } from './charge-breakdown.ts';
 import type { CostMonitor } from './cost-monitor.ts';
 import type { Hold, Payer } from './payer.ts';
 
-/** A quoted request that is ready to be sold: the endpoints that may serve it, and its price bounds. */
-export interface Order {
-  /** Id of the request, of its hold and of its charge. */
-  readonly id: string;
+/** A model that may serve a request. */
+export interface OrderedModel {
   readonly query: Query;
   readonly model: Pick<AnyModel, 'id'>;
   /** In the order in which they are called; never empty. */
   readonly endpoints: readonly Endpoint[];
+}
+
+/** A quoted request that is ready to be sold: the endpoints that may serve it, and its price bounds. */
+export interface Order extends OrderedModel {
+  /** Id of the request, of its hold and of its charge. */
+  readonly id: string;
+  /** Models that serve the request if those before them cannot. The price bounds include theirs. */
+  readonly fallbacks?: readonly OrderedModel[] | undefined;
   readonly priceList: PriceList;
   readonly minPrice: PicoUsd;
   readonly maxPrice: PicoUsd;

@@ -61,6 +61,8 @@ export interface HoldRequest extends WaitSignals {
   /** Id of the request: a request has one hold and one charge. */
   readonly holdId: string;
   readonly query: Query;
+  /** The request as other models may serve it, if the first one cannot. */
+  readonly fallbacks?: readonly Query[] | undefined;
   /** Version of the price list of the quote. */
   readonly priceList: string;
   readonly minAmount: PicoUsd;
@@ -70,6 +72,12 @@ export interface HoldRequest extends WaitSignals {
   /** Returns `partial` by the current measurements, for a request that has waited. */
   readonly updatePartial?: (() => PartialHold | undefined) | undefined;
   readonly lifetimeMs: number;
+}
+
+export interface SettleOptions {
+  readonly isDelivered: boolean;
+  /** What was served, if that differs from the query of the hold. */
+  readonly query?: Query | undefined;
 }
 
 export interface HoldRelease {
@@ -114,7 +122,7 @@ export interface Payer {
    * @throws StoreUnavailableError if the event store did not confirm the charge in time; any error that a retry cannot
    *   change
    */
-  settle(hold: Hold, charge: Charge, options: { readonly isDelivered: boolean }): Promise<PicoUsd>;
+  settle(hold: Hold, charge: Charge, options: SettleOptions): Promise<PicoUsd>;
   /**
    * Releases the hold of a failed request; the payer pays nothing.
    * @throws StoreUnavailableError if the event store did not confirm it in time; the hold is still released later
@@ -144,7 +152,7 @@ export abstract class PayerDecorator implements Payer {
     return this.payer.extend(hold, extension);
   }
 
-  settle(hold: Hold, charge: Charge, options: { readonly isDelivered: boolean }): Promise<PicoUsd> {
+  settle(hold: Hold, charge: Charge, options: SettleOptions): Promise<PicoUsd> {
     return this.payer.settle(hold, charge, options);
   }
 

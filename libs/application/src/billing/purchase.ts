@@ -1,5 +1,4 @@
 /** One request while it is served: its hold, the endpoints that it called, and what was billed. */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Endpoint } from '#catalogue';
 import {
   type Attempt,
@@ -16,14 +15,16 @@ import {
 import { money, type PicoUsd, StoreUnavailableError, toPicoUsd, ZERO_USD } from '#kernel';
 import { toUpstreamError, UpstreamError } from '../errors.ts';
 import type { IdleTimeSource } from '../routing/endpoint-health.ts';
+import { callWithRetries } from './call-with-retries.ts';
 import { breakDownCharge, calculateInputCost } from './charge-breakdown.ts';
 import { createChargeItem } from './create-charge-item.ts';
 import type { ExtensionOutcome } from './extend-until-covered.ts';
 import { addHiddenReasoning } from './hidden-reasoning.ts';
 import type { Deadline, Funds, Order, PurchaseObserver, Receipt } from './order.ts';
+import { OrderedModels } from './ordered-models.ts';
 import type { Hold, HoldExtensionRequest, Payer } from './payer.ts';
 import type { ReportedBill, SearchBill } from './reported-bill.ts';
-import { canFallBack, getBackoffMs, toAttemptOutcome, toFailedAttempt } from './retry-policy.ts';
+import { canFallBack, toAttemptOutcome } from './retry-policy.ts';
 import {
   type CallResult,
   type EndpointResponse,
@@ -41,6 +42,7 @@ const MAX_PAUSED_SHARE = 0.02;
 
 export class Purchase {
   readonly attempts: Attempt[] = [];
+  readonly models: OrderedModels;
   /** The endpoint that was called last. */
   endpoint: Endpoint | undefined;
   /** Total of all calls that are charged, without web searches. */
@@ -66,10 +68,16 @@ export class Purchase {
   ) {
     this.hold = funds.hold;
     this.payer = funds.payer;
+    this.models = new OrderedModels(order);
   }
 
   get signal(): AbortSignal {
     return this.deadline.signal;
+  }
+
+  /** Whether the client has disconnected. */
+  get isAbandoned(): boolean {
+    return this.abandonedBy !== undefined;
   }
 
   get payerId(): string {
@@ -140,17 +148,28 @@ export class Purchase {
    * @throws UpstreamError of the last endpoint that was called
    */
   async call<A>(call: UpstreamCall<A>): Promise<EndpointResponse<A>> {
-    const endpoints = [...this.order.endpoints];
+    const endpoints = this.models.start();
     for (;;) {
       const endpoint = endpoints.shift() as Endpoint;
       try {
-        return await this.callEndpoint(call, endpoint, endpoints.length === 0);
+        return await this.callEndpoint(call, endpoint, endpoints.length === 0 && this.models.isLast);
       } catch (error) {
         const failure = toUpstreamError(error);
         if (endpoints.length === 0 || this.abandonedBy || !canFallBack(failure, this.signal)) throw failure;
-        this.observer.health.recordFailure(this.order.model, endpoint, failure);
+        this.observer.health.recordFailure(this.models.current.model, endpoint, failure);
       }
     }
+  }
+
+  /** Calls the next model from now on, if there is one that may serve the request after this failure. */
+  changeModel(failure: UpstreamError): boolean {
+    const { models, endpoint, items } = this;
+    const isEnded = this.signal.aborted || this.isAbandoned || items.some(({ beside }) => !beside);
+    if (isEnded || !models.canChange(failure)) return false;
+    if (endpoint) this.observer.health.recordFailure(models.current.model, endpoint, failure);
+    models.change();
+    this.endpoint = undefined;
+    return true;
   }
 
   /**
@@ -162,7 +181,7 @@ export class Purchase {
   }
 
   /**
-   * Calls one endpoint; only the last endpoint is retried, and no call that is single-use. What an endpoint delivered
+   * Calls one endpoint; only the last endpoint of the last model is retried, and no call that is single-use. What an endpoint delivered
    * before it failed is billed.
    */
   private async callEndpoint<A>(
@@ -170,14 +189,15 @@ export class Purchase {
     endpoint: Endpoint,
     isLastEndpoint: boolean,
   ): Promise<EndpointResponse<A>> {
-    this.observer.health.assertUsable(this.order.model, endpoint);
+    this.observer.health.assertUsable(this.models.current.model, endpoint);
     this.endpoint = endpoint;
     const sentAtMs = performance.now();
     try {
       const maxAttempts = isLastEndpoint && !call.isSingleUse ? MAX_ATTEMPTS : 1;
-      const response = await this.callWithRetries(call, endpoint, maxAttempts);
+      const response = await callWithRetries(call, endpoint, maxAttempts, this);
       const firstByteAtMs = performance.now();
-      this.observer.health.recordFirstByte(this.order.model, endpoint, firstByteAtMs - sentAtMs);
+      this.models.hasResponded = true;
+      this.observer.health.recordFirstByte(this.models.current.model, endpoint, firstByteAtMs - sentAtMs);
       return { response, endpoint, sentAtMs, firstByteAtMs };
     } catch (error) {
       await this.billFailedCall(call, endpoint, toUpstreamError(error));
@@ -208,33 +228,6 @@ export class Purchase {
       estimated: usage === undefined,
       absorbed: code,
     });
-  }
-
-  /**
-   * Makes a call, retries it after a failure that a retry may fix, and records each attempt.
-   * @throws UpstreamError of the last attempt
-   */
-  private async callWithRetries<A>(call: UpstreamCall<A>, endpoint: Endpoint, maxAttempts: number): Promise<A> {
-    const { attempts, signal } = this;
-    const { of: model, provider, creditor } = endpoint.tariff;
-    for (let remaining = maxAttempts; ; ) {
-      remaining--;
-      const started = performance.now();
-      const getElapsedMs = () => Math.round(performance.now() - started);
-      try {
-        const response = await call.send(endpoint);
-        attempts.push({ provider, creditor, model, outcome: 'ok', milliseconds: getElapsedMs() });
-        return response;
-      } catch (error) {
-        const failure = toUpstreamError(error);
-        const outcome = toFailedAttempt(failure, call, endpoint, this.order.maxPrice);
-        if (!failure.isResting) attempts.push({ provider, creditor, model, milliseconds: getElapsedMs(), ...outcome });
-        const wait = getBackoffMs(failure, maxAttempts - remaining);
-        if (wait === undefined || remaining === 0 || signal.aborted) throw failure;
-        await delay(wait, undefined, { signal }).catch(() => {}); // after an abort the next call fails
-        if (this.abandonedBy) throw failure;
-      }
-    }
   }
 
   /** Marks the last attempt as failed because its response is unusable. Returns the failure. */
@@ -276,7 +269,7 @@ export class Purchase {
 
   /** Records how long a streamed response took whose choices have `tokens` each. */
   recordDelivery(endpoint: Endpoint, tokens: number, milliseconds: number): void {
-    this.observer.health.recordDelivery(this.order.model, endpoint, tokens, milliseconds);
+    this.observer.health.recordDelivery(this.models.current.model, endpoint, tokens, milliseconds);
   }
 
   /**
@@ -285,7 +278,7 @@ export class Purchase {
    */
   private withHiddenReasoning(call: UsageEstimate, source: IdleTimeSource, endpoint: Endpoint): UsageEstimate {
     if (!this.signal.aborted) return call;
-    const tokens = this.observer.health.estimateReasoningTokens(source, this.order.model, endpoint);
+    const tokens = this.observer.health.estimateReasoningTokens(source, this.models.current.model, endpoint);
     if (tokens === 0) return call;
     const unheld = money.subtract(this.order.maxPrice, this.hold.amount);
     return addHiddenReasoning(call, tokens, money.add(this.remaining, unheld), endpoint.tariff.prices);

@@ -18,7 +18,7 @@ import {
 } from '#kernel';
 import type { Clock } from '../clock.ts';
 import type { HoldCommandResult, HoldCommandRouter } from './hold-commands.ts';
-import type { Hold, HoldExtensionRequest, HoldRelease, HoldRequest, Payer } from './payer.ts';
+import type { Hold, HoldExtensionRequest, HoldRelease, HoldRequest, Payer, SettleOptions } from './payer.ts';
 
 const MIN_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 5_000;
@@ -81,8 +81,8 @@ export abstract class StreamPayer implements Payer {
 
   abstract extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'>;
 
-  async settle(hold: Hold, charge: Charge, { isDelivered }: { readonly isDelivered: boolean }): Promise<PicoUsd> {
-    const data = { holdId: hold.holdId, charge, at: this.dependencies.clock.now() };
+  async settle(hold: Hold, charge: Charge, { isDelivered, query }: SettleOptions): Promise<PicoUsd> {
+    const data = { holdId: hold.holdId, charge, query, at: this.dependencies.clock.now() };
     const change = this.change(hold, isDelivered, () => this.endHold({ type: 'SettleHold', data }, ['HoldSettled']));
     const unrecorded = this.createUnrecordedReporter(hold, charge);
     try {

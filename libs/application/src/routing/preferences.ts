@@ -81,10 +81,15 @@ const PRIVATE_MODEL_MESSAGE =
  * retired; 400 for a private model
  */
 export function resolveModel(name: string, catalogue: Catalogue): ResolvedModel<AnyModel> {
-  if (name.startsWith(PRIVATE_PREFIX)) throw new InvalidRequestError(400, PRIVATE_MODEL_MESSAGE, 'model');
+  assertNotPrivate(name);
   const resolved = parseModelName(name, catalogue);
   assertModelOffered(resolved.model, catalogue);
   return resolved;
+}
+
+/** @throws InvalidRequestError 400 for the name of a private model */
+export function assertNotPrivate(name: string): void {
+  if (name.startsWith(PRIVATE_PREFIX)) throw new InvalidRequestError(400, PRIVATE_MODEL_MESSAGE, 'model');
 }
 
 /**

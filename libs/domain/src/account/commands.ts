@@ -78,6 +78,8 @@ export interface HoldLimits {
   readonly owner?: string;
   readonly expiresAt: Instant;
   readonly query: Query;
+  /** Further models that may be called for the request; the key must permit all of them. */
+  readonly fallbackModels?: readonly string[] | undefined;
   /**
    * Number of other requests of the payer that wait for a hold in this process; undefined for the first attempt. The
    * output limit leaves money for them.

@@ -65,6 +65,7 @@ type Limited<Data> = Data & { readonly riskLimits?: RiskLimits | undefined; read
  */
 export function holdFunds(data: Limited<HoldLimits>, account: AccountState): readonly FundsHeld[] {
   const { holdId, keyId, owner, expiresAt, query, at, minAmount, maxAmount, partialHold, riskLimits } = data;
+  const models = [query.model, ...(data.fallbackModels ?? [])];
   const existing = account.holds.get(holdId);
   if (existing)
     return existing.amount <= maxAmount
@@ -72,7 +73,7 @@ export function holdFunds(data: Limited<HoldLimits>, account: AccountState): rea
       : reject('hold_conflict', `Hold ${holdId} already exists with a different amount`);
   if (getHoldResolution(holdId, account)) reject('hold_resolved', `Hold ${holdId} has ended`);
   const key = keyId === null ? undefined : advanceKeyWindow(getUsableKey(keyId, at, account), at);
-  if (key) assertModelAllowed(query.model, key);
+  if (key) for (const model of models) assertModelAllowed(model, key);
   const moneyLimits = createMoneyLimits(account, key, { riskLimits, at });
   const spendable = money.min(...mapLimits(moneyLimits, ({ available }) => available));
   for (const moneyLimit of moneyLimits) assertFirstPart(data, moneyLimit, spendable);

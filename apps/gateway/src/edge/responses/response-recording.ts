@@ -93,8 +93,9 @@ export class HttpClientConnection implements ChatConnection {
     return isResponseStored(this.reply);
   }
 
-  reportIgnoredSearch(): void {
-    this.reply.header('x-web-search-ignored', 'true');
+  reportIgnoredSearch(isIgnored: boolean): void {
+    if (isIgnored) this.reply.header('x-web-search-ignored', 'true');
+    else this.reply.removeHeader('x-web-search-ignored');
   }
 }
 

@@ -6,10 +6,11 @@ import type { Retirement } from '#catalogue';
 export class RetirementNotices {
   constructor(private readonly catalogues: Pick<CatalogueService, 'current'>) {}
 
-  /** Returns a payer that adds the headers for the model for which it holds money. */
+  /** Returns a payer that adds the headers for the first model that ends, of those for which it holds money. */
   wrapPayer(payer: Payer, reply: FastifyReply): Payer {
-    return new NotifyingPayer(payer, (model) => {
-      const retirement = this.catalogues.current.findRetirement({ id: model });
+    return new NotifyingPayer(payer, (models) => {
+      const retirements = models.map((id) => this.catalogues.current.findRetirement({ id }));
+      const retirement = retirements.find((one) => one !== undefined);
       if (retirement) reply.headers(toNoticeHeaders(retirement));
     });
   }
@@ -18,13 +19,13 @@ export class RetirementNotices {
 class NotifyingPayer extends PayerDecorator {
   constructor(
     payer: Payer,
-    private readonly addNotice: (model: string) => void,
+    private readonly addNotice: (models: readonly string[]) => void,
   ) {
     super(payer);
   }
 
   override hold(request: HoldRequest): Promise<Hold> {
-    this.addNotice(request.query.model);
+    this.addNotice([request.query, ...(request.fallbacks ?? [])].map(({ model }) => model));
     return this.payer.hold(request);
   }
 }

@@ -20,6 +20,7 @@ import { assertBodyWithinLimits, assertShortParameters } from '../limits/body-li
 import { Upload, type UploadFields } from '../uploads/upload.ts';
 import { createFastValidator, type FastValidator } from './fast-validator.ts';
 import { assertMatchesSchemas, hasSchemaRules } from './matches-schema.ts';
+import { addFirstModel } from './model-list.ts';
 import { assertFieldsAccepted, hasFieldRule } from './unknown-fields.ts';
 
 /**
@@ -35,7 +36,7 @@ export class ValidationPipe implements PipeTransform {
     if (type !== 'body') assertShortParameters(value, data ?? '');
     else if (sent instanceof Upload) assertBodyWithinLimits(value); // JSON was checked when it was parsed
     if (metatype === undefined || !this.hasRules(metatype)) return value;
-    return validateDto(metatype, type === 'body' ? flattenModelId(value) : value);
+    return validateDto(metatype, type === 'body' ? addFirstModel(flattenModelId(value), metatype) : value);
   }
 
   private hasRules(type: new () => object): boolean {

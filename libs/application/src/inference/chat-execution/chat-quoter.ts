@@ -4,6 +4,7 @@ import type { BillingEngine, CallLimits } from '../../billing/billing-engine.ts'
 import type { Payer } from '../../billing/payer.ts';
 import type { CatalogueService } from '../../catalogue-service.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';
+import { selectModels } from '../../routing/model-list.ts';
 import type { TokenCounter } from '../../tokens/token-counter.ts';
 import type { ChatParams } from '../responses/chat-service.ts';
 import {
@@ -13,8 +14,10 @@ import {
   usesNativeResponses,
 } from '../responses/native-request.ts';
 import { countMaxPreSearchTokens } from '../search/results.ts';
+import type { PreSearchPlan } from '../search/search-plan.ts';
+import { type ChatOrders, combineOrders } from './model-orders.ts';
 import type { OutputLengthStats } from './output-length-stats.ts';
-import { type ChatOrder, quoteChat, toOrder, usesGatewaySearch, withPartialHold } from './quote-chat.ts';
+import { type ChatOrder, quoteChat, usesGatewaySearch, withPartialHold } from './quote-chat.ts';
 import { type CountTexts, truncateToFit } from './truncation.ts';
 
 export interface ChatQuoterDependencies {
@@ -31,12 +34,29 @@ export class ChatQuoter {
     private readonly dependencies: ChatQuoterDependencies,
   ) {}
 
-  /** @throws InvalidRequestError if the model or an option does not exist, is unavailable or is invalid */
-  createOrder(payer: Payer, request: ChatParams, stream: boolean): ChatOrder {
+  /**
+   * Creates an order for each model that can serve the request.
+   * @throws InvalidRequestError if no model can, or an option does not exist, is unavailable or is invalid
+   */
+  createOrders(payer: Payer, request: ChatParams, stream: boolean): ChatOrders {
+    let preSearch: PreSearchPlan | undefined;
+    return selectModels(request.body, (model) => {
+      const { models, ...fields } = request.body;
+      const body = models ? { ...fields, model } : request.body;
+      const order = this.createOrder(payer, { ...request, body }, stream, preSearch);
+      if (order.plan?.kind === 'pre_search') preSearch = order.plan;
+      return order;
+    });
+  }
+
+  private createOrder(payer: Payer, request: ChatParams, stream: boolean, preSearch?: PreSearchPlan): ChatOrder {
     const { health, lengths } = this;
     const { limits } = this.dependencies;
     const { requestId, source, type, responses, created = Math.floor(Date.now() / 1000), isLimitRequired } = request;
-    const chat = quoteChat(request, this.catalogues.current, health, responses && countMaxCarriedTokens(responses));
+    const chat = quoteChat(request, this.catalogues.current, health, {
+      extraInputTokens: responses && countMaxCarriedTokens(responses),
+      preSearch,
+    });
     const { model } = chat.resolved;
     const addPartialHold = () =>
       withPartialHold(chat, {
@@ -63,17 +83,22 @@ export class ChatQuoter {
   }
 
   /**
-   * Truncates a conversation that is too long, if the request allows it. Its tokens are counted only for a payer who
-   * can pay for them.
+   * Truncates a conversation that is too long for a model, if the request allows it. Its tokens are counted only for a
+   * payer who can pay for them.
    * @throws errors of `Payer.assertAffordable`; UpstreamError with `not_served` if too much waits to be counted
    */
-  truncate(payer: Payer, order: ChatOrder): ChatOrder | Promise<ChatOrder> {
-    const { responses } = order;
-    if (!responses || !allowsTruncation(responses.body)) return order;
-    return truncateConversation(order, responses, async (texts) => {
-      await this.dependencies.billing.assertAffordable(payer, toOrder(order));
-      return this.dependencies.tokenCounter.countEach(payer.id, texts);
-    });
+  async truncate(payer: Payer, orders: ChatOrders): Promise<ChatOrders> {
+    const { responses } = orders[0];
+    if (!responses || !allowsTruncation(responses.body)) return orders;
+    const truncated: ChatOrder[] = [];
+    for (const order of orders)
+      truncated.push(
+        await truncateConversation(order, responses, async (texts) => {
+          await this.dependencies.billing.assertAffordable(payer, combineOrders(orders));
+          return this.dependencies.tokenCounter.countEach(payer.id, texts);
+        }),
+      );
+    return truncated as unknown as ChatOrders;
   }
 }
 

@@ -4,7 +4,7 @@ import type { Endpoint } from '#catalogue';
 import { BillingEngine } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Purchase } from '../../billing/purchase.ts';
-import type { SearchQuery } from '../../providers/web-search.ts';
+import type { SearchQuery, SearchResult } from '../../providers/web-search.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
 import { explainInsufficientBalance } from '../chat/chat-quote.ts';
 import {
@@ -17,10 +17,11 @@ import { InferenceServices } from '../chat/inference-services.ts';
 import { type ChatParams, ChatService } from '../responses/chat-service.ts';
 import { withResults } from '../search/results.ts';
 import { SearchChat } from '../search/search-chat.ts';
-import type { PreSearchPlan, ToolSearchPlan } from '../search/search-plan.ts';
+import type { PreSearchPlan, SearchPlan, ToolSearchPlan } from '../search/search-plan.ts';
 import { ChatQuoter } from './chat-quoter.ts';
+import { combineOrders, findHighest, serveWithFallbacks } from './model-orders.ts';
 import { NativeSearchChat } from './native-search-chat.ts';
-import { type ChatOrder, limitSearchesToHold, toOrder } from './quote-chat.ts';
+import { type ChatOrder, limitSearchesToHold } from './quote-chat.ts';
 import { SingleCallChat } from './single-call-chat.ts';
 import { createCompletionIdentity, createUpstreamCall, createUsageEstimate } from './upstream-call.ts';
 
@@ -51,26 +52,35 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
   }
 
   async complete(payer: Payer, request: ChatParams, client?: CompletionWriter): Promise<BilledCompletion | undefined> {
-    const untruncated = this.quoter.createOrder(payer, request, client !== undefined);
-    if (untruncated.ignoresSearch) request.connection.reportIgnoredSearch();
+    const untruncated = this.quoter.createOrders(payer, request, client !== undefined);
     try {
-      const order = await this.quoter.truncate(payer, untruncated);
-      const createExecutor = (purchase: Purchase) => createChatExecutor(order, purchase, this.services);
+      const orders = await this.quoter.truncate(payer, untruncated);
+      const order = combineOrders(orders);
+      const serve = <T>(purchase: Purchase, use: (executor: ChatExecutor) => Promise<T>): Promise<T> => {
+        const preSearch = new SharedPreSearch(purchase, this.services);
+        return serveWithFallbacks(orders, purchase, {
+          serve: async (one) => {
+            request.connection.reportIgnoredSearch(one.ignoresSearch);
+            return use(await createChatExecutor(one, purchase, { services: this.services, preSearch }));
+          },
+          canServe: ({ plan }) => preSearch.isUsableFor(plan),
+        });
+      };
       if (client) {
-        const stream = async (purchase: Purchase) => (await createExecutor(purchase)).stream(client);
+        const stream = (purchase: Purchase) => serve(purchase, (executor) => executor.stream(client));
         await this.billing.sellStream(
           payer,
-          toOrder(order),
+          order,
           (purchase) => this.runWithFirstComment(client, stream(purchase)),
           client,
         );
         return undefined;
       }
-      const complete = async (purchase: Purchase) => (await createExecutor(purchase)).complete();
-      const sold = await this.billing.sell(payer, toOrder(order), complete, request.connection);
+      const complete = (purchase: Purchase) => serve(purchase, (executor) => executor.complete());
+      const sold = await this.billing.sell(payer, order, complete, request.connection);
       return { ...sold.result, receipt: sold.receipt };
     } catch (error) {
-      throw explainInsufficientBalance(error, untruncated.quote);
+      throw explainInsufficientBalance(error, findHighest(untruncated).quote);
     }
   }
 
@@ -91,12 +101,12 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
 function createChatExecutor(
   order: ChatOrder,
   purchase: Purchase,
-  services: InferenceServices,
+  { services, preSearch }: { readonly services: InferenceServices; readonly preSearch: SharedPreSearch },
 ): ChatExecutor | Promise<ChatExecutor> {
   const { plan } = order;
   switch (plan?.kind) {
     case 'pre_search':
-      return createPreSearchedChat(plan, order, purchase, services);
+      return preSearch.createChat(plan, order);
     case 'tool':
       return createSearchChat(plan, order, purchase, services);
     case 'upstream': {
@@ -111,21 +121,38 @@ function createChatExecutor(
   }
 }
 
-/** Searches the web before the model is called. A failed search is not billed and fails the request. */
-async function createPreSearchedChat(
-  plan: PreSearchPlan,
-  order: ChatOrder,
-  purchase: Purchase,
-  services: InferenceServices,
-): Promise<ChatExecutor> {
-  const { hold, signal } = purchase;
-  const search = services.providers.get(hold, plan.fee.provider, 'search');
-  const response = await search({ ...plan, signal });
-  purchase.billSearches(plan.fee, 1, response);
-  const { results } = response;
-  const searches = [{ at: 0, query: plan.query, state: 'completed', results }] as const;
-  const body = withResults(order.body, plan, { results, day: new Date().toISOString().slice(0, 10) });
-  return new SingleCallChat({ ...order, body, searchResults: results, searches }, purchase, services);
+/**
+ * Searches the web before a model is called. All models of the request use the results of the one search. A failed
+ * search is not billed and fails the request.
+ */
+class SharedPreSearch {
+  private completed: { readonly plan: PreSearchPlan; readonly results: readonly SearchResult[] } | undefined;
+
+  constructor(
+    private readonly purchase: Purchase,
+    private readonly services: InferenceServices,
+  ) {}
+
+  async createChat(plan: PreSearchPlan, order: ChatOrder): Promise<ChatExecutor> {
+    this.completed ??= await this.search(plan);
+    const { results } = this.completed;
+    const searches = [{ at: 0, query: plan.query, state: 'completed', results }] as const;
+    const body = withResults(order.body, plan, { results, day: new Date().toISOString().slice(0, 10) });
+    return new SingleCallChat({ ...order, body, searchResults: results, searches }, this.purchase, this.services);
+  }
+
+  /** Whether a model with this plan can use the results, if the search has been made. */
+  isUsableFor(plan: SearchPlan | undefined): boolean {
+    return this.completed === undefined || this.completed.plan === plan;
+  }
+
+  private async search(plan: PreSearchPlan) {
+    const { hold, signal } = this.purchase;
+    const search = this.services.providers.get(hold, plan.fee.provider, 'search');
+    const response = await search({ ...plan, signal });
+    this.purchase.billSearches(plan.fee, 1, response);
+    return { plan, results: response.results };
+  }
 }
 
 function createSearchChat(

@@ -3,7 +3,6 @@ import { type Catalogue, type Endpoint, isFreeTier, type PriceList, type TokenPr
 import type { PartialHold, QueryType } from '#domain';
 import type { PicoUsd } from '#kernel';
 import { MAX_UNCOVERED_MS } from '../../billing/extend-until-covered.ts';
-import type { Order } from '../../billing/order.ts';
 import { InvalidRequestError } from '../../errors.ts';
 import type { NativeSearch } from '../../providers/web-search.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';
@@ -34,7 +33,7 @@ import {
 import { assertSupportedContent } from '../chat/content-parts.ts';
 import type { ChatParams } from '../responses/chat-service.ts';
 import type { NativeRequest } from '../responses/native-request.ts';
-import { type NativeSearchPlan, planSearch, type SearchPlan } from '../search/search-plan.ts';
+import { type NativeSearchPlan, type PreSearchPlan, planSearch, type SearchPlan } from '../search/search-plan.ts';
 import { quoteNativeSearch, quoteSearch } from '../search/search-quote.ts';
 import {
   assertSupportedTools,
@@ -91,6 +90,7 @@ const PARAMETER_BY_FIELD: ReadonlyMap<string, string> = new Map([
 /** Fields that are not model parameters, so no endpoint needs to support them. */
 const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set([
   'model',
+  'models',
   'messages',
   'stream',
   'stream_options',
@@ -100,16 +100,22 @@ const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set([
   'web_search_options',
 ]);
 
+interface ChatQuoteOptions {
+  /** Maximum input tokens that the Responses API gets in addition to the messages. */
+  readonly extraInputTokens?: number | undefined;
+  /** The search that was made for another model of the request if this one is called. It is made only once. */
+  readonly preSearch?: PreSearchPlan | undefined;
+}
+
 /**
  * Validates a chat request, selects its endpoints and plans its search. Changes no state.
- * @param extraInputTokens maximum input tokens that the Responses API gets in addition to the messages
  * @throws InvalidRequestError if the model or an option does not exist, is unavailable or is invalid
  */
 export function quoteChat(
   { body: requestBody, source }: Pick<ChatParams, 'body' | 'source'>,
   catalogue: Catalogue,
   health: EndpointHealth,
-  extraInputTokens = 0,
+  { extraInputTokens = 0, preSearch }: ChatQuoteOptions = {},
 ): QuotedChat {
   const resolved = resolveChatModel(requestBody.model, catalogue);
   assertSupportedTools(requestBody);
@@ -147,7 +153,10 @@ export function quoteChat(
       quote: quoteWithoutSearch(routed),
     };
   }
-  const { plan, endpoints } = planSearch(search, { body, model, endpoints: routed, zdr }, catalogue);
+  const { plan, endpoints } =
+    preSearch && !zdr
+      ? { plan: preSearch, endpoints: routed }
+      : planSearch(search, { body, model, endpoints: routed, zdr }, catalogue);
   const quote = plan ? quoteSearch(plan, { body, model, endpoints, extraInputTokens }) : quoteWithoutSearch(endpoints);
   return {
     resolved,
@@ -159,24 +168,6 @@ export function quoteChat(
     extraInputTokens,
     online: isAlwaysOnline || (plan !== undefined && !isSearchOptional(plan)),
     quote,
-  };
-}
-
-/** Returns the part of a chat order that billing requires. */
-export function toOrder(order: ChatOrder): Order {
-  const { requestId, resolved, type, source, online, quote, priceList, updatePartialHold } = order;
-  const { minPrice, maxPrice, partialHold, endpoints } = quote;
-  const query = { model: resolved.model.id, type, source, online, free: isFreeTier(resolved.model) };
-  return {
-    id: requestId,
-    query,
-    model: resolved.model,
-    endpoints,
-    priceList,
-    minPrice,
-    maxPrice,
-    partialHold,
-    updatePartialHold,
   };
 }
 

@@ -19,6 +19,8 @@ type ReasoningFields = Readonly<Record<string, unknown>>;
 /** A chat request in OpenAI's format. Any other field is parsed where it is used, or only forwarded. */
 export interface ChatBody {
   readonly model: string;
+  /** Models that serve the request if those before them cannot. */
+  readonly models?: readonly string[] | null;
   readonly messages: readonly Readonly<Record<string, unknown>>[];
   readonly stream?: boolean | null;
   readonly max_tokens?: number | null;

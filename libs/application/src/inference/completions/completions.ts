@@ -17,6 +17,7 @@ export interface CompletionBody {
 /** Fields with the same meaning in legacy completions and chats. */
 const SHARED_FIELDS = [
   'model',
+  'models',
   'stream',
   'stream_options',
   'max_tokens',

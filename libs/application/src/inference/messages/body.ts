@@ -7,6 +7,7 @@ import { type JsonObject } from '#kernel';
  */
 export interface MessagesBody {
   readonly model: string;
+  readonly models?: readonly string[] | null;
   readonly messages: readonly unknown[];
   /** Required by the protocol to create a message; omitted to count tokens. */
   readonly max_tokens?: number;

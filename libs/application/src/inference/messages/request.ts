@@ -26,8 +26,8 @@ export interface ParsedMessagesRequest {
   readonly thinkingVisibility: ThinkingVisibility;
 }
 
-/** Fields with the same meaning in messages and chats. The last two are OpenRouter's extensions. */
-const SHARED_FIELDS = ['model', 'stream', 'temperature', 'top_p', 'top_k', 'provider', 'plugins'] as const;
+/** Fields with the same meaning in messages and chats. The last three are OpenRouter's extensions. */
+const SHARED_FIELDS = ['model', 'stream', 'temperature', 'top_p', 'top_k', 'models', 'provider', 'plugins'] as const;
 const EFFORTS: readonly unknown[] = ['low', 'medium', 'high', 'xhigh', 'max'];
 /** OpenAI rejects a longer `user`. A longer user id is omitted, because it does not change the output. */
 const MAX_USER_LENGTH = 64;

@@ -5,6 +5,7 @@ import type { Toolset } from './toolset.ts';
 /** A request of OpenAI's Responses API. The edge validates the types of most fields; the others are validated here. */
 export interface ResponsesBody {
   readonly model: string;
+  readonly models?: readonly string[] | null;
   readonly input: string | readonly unknown[];
   readonly instructions?: string | null;
   readonly max_output_tokens?: number | null;

@@ -8,8 +8,8 @@ import type { NativeRequest } from './native-request.ts';
 
 /** The connection of the client that sent a chat. */
 export interface ChatConnection extends ClientConnection {
-  /** Called before the response starts if the model is free and does not make the web search of the request. */
-  reportIgnoredSearch(): void;
+  /** Called before the response of a model starts: whether the model is free and ignores the request's web search. */
+  reportIgnoredSearch(isIgnored: boolean): void;
 }
 
 /** A chat request, converted from any of the protocols. */

@@ -1,5 +1,6 @@
 /** Parses a request together with the stored conversations that it continues or references. */
 import { CatalogueService } from '../../catalogue-service.ts';
+import { selectModels } from '../../routing/model-list.ts';
 import { resolveModel } from '../../routing/preferences.ts';
 import type { ResponsesBody } from './body.ts';
 import { ConversationService, type StoredResponseReader } from './conversations.ts';
@@ -21,7 +22,7 @@ export class ResponseRequestLoader {
    * @throws InvalidRequestError if the request is invalid, or the model, a conversation or an item does not exist
    */
   async load(reader: StoredResponseReader, body: ResponsesBody): Promise<LoadedResponseRequest> {
-    const { model } = resolveModel(body.model, this.catalogues.current);
+    const models = selectModels(body, (name) => resolveModel(name, this.catalogues.current).model);
     const earlier = await this.loadPrevious(reader, body);
     const { input } = body;
     const resolved = Array.isArray(input)
@@ -31,7 +32,11 @@ export class ResponseRequestLoader {
     const earlierItems = earlier.flatMap(({ items }) => items);
     // A caller that selects a model with zero data retention does not expect the gateway to store its responses.
     return {
-      ...parseResponsesRequest(resolvedBody, earlierItems, model.privacy !== 'zdr'),
+      ...parseResponsesRequest(
+        resolvedBody,
+        earlierItems,
+        models.every(({ privacy }) => privacy !== 'zdr'),
+      ),
       loadedConversations: resolved.loadedConversations,
     };
   }

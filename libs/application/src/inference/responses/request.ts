@@ -24,6 +24,7 @@ const MAX_METADATA_ENTRIES = 16;
 /** Fields with the same meaning in responses and chats. */
 const SHARED_FIELDS = [
   'model',
+  'models',
   'stream',
   'temperature',
   'top_p',

@@ -46,7 +46,7 @@ export class SearchChat implements ChatExecutor {
     private readonly purchase: Purchase,
   ) {
     this.rounds = new SearchRounds(request, purchase);
-    this.round = this.rounds.createFirstRound(purchase.order.endpoints);
+    this.round = this.rounds.createFirstRound(purchase.models.current.endpoints);
     this.call = {
       send: (endpoint) => request.callUpstream(endpoint, this.round.body, this.round.limit),
       estimateUsage: (delivered) => request.estimateUsage(this.round.body, delivered),

@@ -1,0 +1,49 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Endpoint } from '#catalogue';
+import type { Attempt } from '#domain';
+import { toUpstreamError } from '../errors.ts';
+import type { Order } from './order.ts';
+import { getBackoffMs, toFailedAttempt } from './retry-policy.ts';
+import type { UpstreamCall } from './upstream-call.ts';
+
+/** The request for which a call is made. */
+interface CallContext {
+  readonly order: Pick<Order, 'maxPrice'>;
+  /** Gets each attempt. */
+  readonly attempts: Attempt[];
+  readonly signal: AbortSignal;
+  /** Whether the client has disconnected. */
+  readonly isAbandoned: boolean;
+}
+
+/**
+ * Makes a call, retries it after a failure that a retry may fix, and records each attempt.
+ * @throws UpstreamError of the last attempt
+ */
+export async function callWithRetries<A>(
+  call: UpstreamCall<A>,
+  endpoint: Endpoint,
+  maxAttempts: number,
+  context: CallContext,
+): Promise<A> {
+  const { order, attempts, signal } = context;
+  const { of: model, provider, creditor } = endpoint.tariff;
+  for (let remaining = maxAttempts; ; ) {
+    remaining--;
+    const started = performance.now();
+    const getElapsedMs = () => Math.round(performance.now() - started);
+    try {
+      const response = await call.send(endpoint);
+      attempts.push({ provider, creditor, model, outcome: 'ok', milliseconds: getElapsedMs() });
+      return response;
+    } catch (error) {
+      const failure = toUpstreamError(error);
+      const outcome = toFailedAttempt(failure, call, endpoint, order.maxPrice);
+      if (!failure.isResting) attempts.push({ provider, creditor, model, milliseconds: getElapsedMs(), ...outcome });
+      const wait = getBackoffMs(failure, maxAttempts - remaining);
+      if (wait === undefined || remaining === 0 || signal.aborted) throw failure;
+      await delay(wait, undefined, { signal }).catch(() => {}); // after an abort the next call fails
+      if (context.isAbandoned) throw failure;
+    }
+  }
+}
