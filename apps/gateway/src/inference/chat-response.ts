@@ -16,6 +16,9 @@ import { selectErrorFormat } from '../edge/errors/error-formats.ts';
 import { INTERNAL_ERROR, toErrorResponse } from '../edge/errors/errors.ts';
 import { SseWriter } from '../edge/responses/sse-writer.ts';
 
+/** The standard tier in the format of OpenAI. Every provider gets its own name of it, and may report that. */
+const SERVICE_TIER = 'default';
+
 /** Returns the usage with its cost. As in OpenAI's API, the totals include the tokens of the details. */
 function toUsageJson(receipt: Receipt) {
   const { usage, charged } = receipt;
@@ -43,6 +46,7 @@ export function toChatCompletion(body: JsonObject, receipt: Receipt) {
     ...body,
     choices: (choices as readonly JsonObject[]).map(toChoiceJson),
     system_fingerprint,
+    service_tier: SERVICE_TIER,
     usage: toUsageJson(receipt),
   };
 }
@@ -83,7 +87,11 @@ export class ChatStreamWriter extends SseWriter implements CompletionWriter {
     const head = { id: `gen-${requestId}`, object: 'chat.completion.chunk', created, model };
     const usage = receipt ? { usage: toUsageJson(receipt) } : {};
     if (failure) this.finishIncomplete(this.formatChunk({ ...this.createErrorChunk(failure, head), ...usage }));
-    else this.finish((receipt ? this.formatChunk({ ...head, choices: [], ...usage }) : '') + formatSseEvent(SSE_DONE));
+    else
+      this.finish(
+        (receipt ? this.formatChunk({ ...head, choices: [], service_tier: SERVICE_TIER, ...usage }) : '') +
+          formatSseEvent(SSE_DONE),
+      );
   }
 
   /** The error comes first, because some clients check only there. OpenRouter's clients require the choice. */

@@ -73,4 +73,12 @@ export class ChatRequest implements ChatBody {
   @IsOptional()
   @IsString({ message: 'user must be a string' })
   user?: string | null;
+
+  @IsOptional()
+  @IsString({ message: 'safety_identifier must be a string' })
+  safety_identifier?: string | null;
+
+  @IsOptional()
+  @IsString({ message: 'prompt_cache_key must be a string' })
+  prompt_cache_key?: string | null;
 }

@@ -149,6 +149,7 @@ export const ChatCompletion = nameSchema(
         ),
       ),
       system_fingerprint: { type: ['string', 'null'] },
+      service_tier: { const: 'default' },
       usage: UsageSchema,
     }),
   ),

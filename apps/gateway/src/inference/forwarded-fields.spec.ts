@@ -57,6 +57,8 @@ const FIELDS: Readonly<Record<string, unknown>> = {
   reasoning_effort: 'low',
   verbosity: 'low',
   user: 'u-1',
+  safety_identifier: 's-1',
+  prompt_cache_key: 'k-1',
   modalities: ['text'],
   metadata: { tag: 'x' },
 };
@@ -69,13 +71,25 @@ describe('fields that an endpoint supports', () => {
   const sampling = ['temperature', 'top_p', 'stop', 'seed', 'frequency_penalty', 'presence_penalty'];
   const structure = ['response_format', 'tools', 'tool_choice'];
   const odds = ['logprobs', 'top_logprobs'];
+  const ids = ['safety_identifier', 'prompt_cache_key'];
   const open = ['top_k', 'min_p', 'repetition_penalty'];
 
   test.each<[string, string, readonly string[]]>([
     [
       'a model of OpenAI without reasoning',
       'openai/gpt-4o-mini',
-      [...sampling, ...structure, ...odds, 'n', 'logit_bias', 'parallel_tool_calls', 'user', 'metadata', 'modalities'],
+      [
+        ...sampling,
+        ...structure,
+        ...odds,
+        ...ids,
+        'n',
+        'logit_bias',
+        'parallel_tool_calls',
+        'user',
+        'metadata',
+        'modalities',
+      ],
     ],
     [
       'a model of OpenAI with reasoning',
@@ -84,6 +98,7 @@ describe('fields that an endpoint supports', () => {
         'n',
         'seed',
         ...structure,
+        ...ids,
         'parallel_tool_calls',
         'reasoning_effort',
         'verbosity',
@@ -97,11 +112,15 @@ describe('fields that an endpoint supports', () => {
       'openai/gpt-oss-20b:nitro',
       [...sampling, ...structure, 'parallel_tool_calls', 'reasoning_effort', 'user'],
     ],
-    ['DeepInfra', 'qwen/qwen3-coder', [...sampling, ...structure, 'logprobs', ...open, 'n', 'user']],
+    [
+      'DeepInfra',
+      'qwen/qwen3-coder',
+      [...sampling, ...structure, 'logprobs', ...open, 'n', 'user', 'prompt_cache_key'],
+    ],
     [
       'OpenRouter',
       'google/gemini-2.5-pro',
-      [...sampling, ...structure, ...odds, ...open, 'logit_bias', 'parallel_tool_calls', 'user'],
+      [...sampling, ...structure, ...odds, ...open, 'logit_bias', 'parallel_tool_calls', 'user', 'prompt_cache_key'],
     ],
   ])('are forwarded unchanged to %s', async (_, model, known) => {
     const sent = await heardOf(chat({ model, ...FIELDS }));
@@ -123,6 +142,30 @@ describe('fields that an endpoint supports', () => {
       tool_choice: { type: 'none' },
       metadata: { user_id: 'u-1' },
     });
+  });
+
+  test('identify the user and the cached prompt in Responses', async () => {
+    const ids = { user: 'u-1', safety_identifier: 's-1', prompt_cache_key: 'k-1' };
+    for (const model of ['openai/gpt-5-mini', 'openai/gpt-5-codex']) {
+      const body = { model, input: '[[sandbox tokens=2]]', ...ids };
+      const response = await world.post('/v1/responses', body, account);
+      expect(response.body).toMatchObject(ids);
+      expect(tap.takeReceived().map((received) => received.body)).toMatchObject([ids]);
+    }
+  });
+
+  test('do not select another tier: it is requested as the standard one, and reported as that', async () => {
+    const groq = { model: 'openai/gpt-oss-20b:nitro', service_tier: 'flex', provider: { require_parameters: true } };
+    const whole = await chat(groq);
+    expect([whole.status, whole.body.service_tier]).toEqual([200, 'default']);
+    const streamed = await chat({ ...groq, stream: true });
+    expect(streamed.events.at(-2)).toMatchObject({ choices: [], service_tier: 'default' });
+    expect(tap.takeReceived().map(({ body }) => body.service_tier)).toEqual(['on_demand', 'on_demand']);
+    const input = { model: 'openai/gpt-5-mini', input: '[[sandbox tokens=2]]', service_tier: 'priority' };
+    expect((await world.post('/v1/responses', input, account)).body.service_tier).toBe('default');
+    const message = { model: 'anthropic/claude-haiku-4.5', messages, max_tokens: 9, service_tier: 'auto' };
+    expect((await world.post('/v1/messages', message, account)).body.usage.service_tier).toBe('standard');
+    tap.takeReceived();
   });
 
   test('are all forwarded for embeddings, with the model name of the provider', async () => {

@@ -107,6 +107,14 @@ export class ResponsesInput implements ResponsesBody {
   @IsOptional()
   @IsString({ message: 'user must be a string' })
   user?: string | null;
+
+  @IsOptional()
+  @IsString({ message: 'safety_identifier must be a string' })
+  safety_identifier?: string | null;
+
+  @IsOptional()
+  @IsString({ message: 'prompt_cache_key must be a string' })
+  prompt_cache_key?: string | null;
 }
 
 /** A request about a conversation. `input` is optional, because the request may continue a stored response. */

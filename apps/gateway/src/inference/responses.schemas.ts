@@ -54,7 +54,10 @@ export const ResponseSchema = nameSchema(
       store: { ...BOOLEAN, description: 'Whether the response is stored' },
       truncation: STRING,
       top_logprobs: COUNT,
+      service_tier: { const: 'default' },
       user: STRING,
+      safety_identifier: STRING,
+      prompt_cache_key: STRING,
       output: array(typedObject('message, reasoning, function_call …')),
       output_text: text('The complete text of the output'),
       usage: {
@@ -62,7 +65,7 @@ export const ResponseSchema = nameSchema(
         description: 'Null while the response is in progress, and if charging failed',
       },
     },
-    ['user', 'top_logprobs'],
+    ['service_tier', 'user', 'safety_identifier', 'prompt_cache_key', 'top_logprobs'],
   ),
 );
 

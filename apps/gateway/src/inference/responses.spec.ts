@@ -72,6 +72,7 @@ const RESPONSE = {
   max_output_tokens: null,
   previous_response_id: null,
   reasoning: { effort: null, summary: null },
+  service_tier: 'default',
   store: true,
   text: { format: { type: 'text' } },
   truncation: 'disabled',

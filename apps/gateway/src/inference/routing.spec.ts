@@ -155,9 +155,25 @@ describe('a request', () => {
     expect(await lastCharge()).toMatchObject({ items: [{ provider: 'cheap' }] });
   });
 
+  test('reaches the endpoint of the earlier turns of its conversation, on every gateway', async () => {
+    const other = await world.addGateway();
+    for (const first of ['Hello', 'Good morning', 'Good evening', 'Good night']) {
+      const messages = [{ role: 'user', content: first }];
+      const providers = new Set<string>();
+      for (let turn = 0; turn < 4; turn++) {
+        const body = { model: 'test/equals', max_tokens: 4, messages };
+        const answer = await world.post('/v1/chat/completions', body, account, turn % 2 === 0 ? world.api : other);
+        providers.add(answer.body.provider);
+        messages.push(answer.body.choices[0].message, { role: 'user', content: `Turn ${turn}` });
+      }
+      expect([first, providers.size]).toEqual([first, 1]);
+    }
+  });
+
   test('is distributed among endpoints with equal prices', async () => {
     const served = new Set<string>();
-    for (let i = 0; i < 100 && served.size < 2; i++) served.add((await ask('test/equals')).body.provider);
+    for (let i = 0; i < 100 && served.size < 2; i++)
+      served.add((await ask('test/equals', {}, `tokens=${i + 1}`)).body.provider);
     expect(served).toEqual(new Set(['One', 'Other']));
     for (let i = 0; i < 5; i++)
       expect((await ask('test/equals', { provider: { order: ['other'] } })).body.provider).toBe('Other');

@@ -102,7 +102,7 @@ export function selectMediaRoute(
     usesTools: false,
     searchesWeb: false,
     source,
-    randomValue: Math.random(),
+    chance: Math.random(),
     getPerformance: (endpoint) => health.get(model, endpoint),
   }).endpoints;
 }

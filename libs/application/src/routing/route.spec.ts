@@ -109,7 +109,7 @@ function route(given: Case) {
     choices,
     ...requirements,
     source,
-    randomValue: chance,
+    chance,
     getPerformance: ({ slug }: Endpoint) => ({ ...calm, ...health[slug] }),
   });
 }

@@ -36,8 +36,11 @@ interface EligibilityRequest extends RequestRequirements {
 }
 
 export interface RouteRequest extends EligibilityRequest {
-  /** A random number, at least 0 and below 1, which decides between endpoints of equal rank. */
-  readonly randomValue: number;
+  /**
+   * A number, at least 0 and below 1, that decides between endpoints of equal rank: random, or the same for requests that
+   * should get the same endpoint.
+   */
+  readonly chance: number;
   getPerformance(endpoint: Endpoint): EndpointPerformance;
 }
 
@@ -96,7 +99,7 @@ export function selectRoute(request: RouteRequest): SelectedRoute {
   const ranked = candidates
     .map((endpoint, i) => ({ endpoint, rank: getRank(endpoint, preferences, getPerformance(endpoint), request), i }))
     .sort((a, b) => compareRanks(a.rank, b.rank) || a.i - b.i);
-  const loadShares = calculateLoadShares(ranked, preferences, request.randomValue);
+  const loadShares = calculateLoadShares(ranked, preferences, request.chance);
   const inOrder = ranked.map(({ endpoint }) => endpoint);
   const endpoints = loadShares ? moveChosenFirst(inOrder, loadShares) : inOrder;
   // Without fallbacks, only the endpoints of the order may be called or, without an order, the first endpoint.

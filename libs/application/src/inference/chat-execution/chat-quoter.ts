@@ -53,7 +53,7 @@ export class ChatQuoter {
     const { health, lengths } = this;
     const { limits } = this.dependencies;
     const { requestId, source, type, responses, created = Math.floor(Date.now() / 1000), isLimitRequired } = request;
-    const chat = quoteChat(request, this.catalogues.current, health, {
+    const chat = quoteChat({ ...request, payerId: payer.id }, this.catalogues.current, health, {
       extraInputTokens: responses && countMaxCarriedTokens(responses),
       preSearch,
     });

@@ -13,6 +13,7 @@ import {
   resolveModel,
 } from '../../routing/preferences.ts';
 import { listSetFields, type SelectedRoute, selectRoute } from '../../routing/route.ts';
+import { calculateStickyChance } from '../../routing/sticky-chance.ts';
 import {
   type ChatBody,
   endsWithAssistant,
@@ -94,11 +95,17 @@ const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set([
   'messages',
   'stream',
   'stream_options',
+  'service_tier',
   'provider',
   'plugins',
   'usage',
   'web_search_options',
 ]);
+
+/** The request of a payer. */
+interface QuotedRequest extends Pick<ChatParams, 'body' | 'source'> {
+  readonly payerId: string;
+}
 
 interface ChatQuoteOptions {
   /** Maximum input tokens that the Responses API gets in addition to the messages. */
@@ -112,7 +119,7 @@ interface ChatQuoteOptions {
  * @throws InvalidRequestError if the model or an option does not exist, is unavailable or is invalid
  */
 export function quoteChat(
-  { body: requestBody, source }: Pick<ChatParams, 'body' | 'source'>,
+  { body: requestBody, source, payerId }: QuotedRequest,
   catalogue: Catalogue,
   health: EndpointHealth,
   { extraInputTokens = 0, preSearch }: ChatQuoteOptions = {},
@@ -132,7 +139,7 @@ export function quoteChat(
     searchesWeb: search !== undefined,
   });
   const { endpoints: routed, zdr } = selectChatRoute(
-    { body, provider: requestBody.provider, source, reasoning },
+    { body, provider: requestBody.provider, source, payerId, reasoning },
     resolved,
     search,
     health,
@@ -239,8 +246,9 @@ function selectChatRoute(
     body,
     provider,
     source,
+    payerId,
     reasoning,
-  }: Pick<ChatParams, 'body' | 'source'> & Pick<QuotedChat, 'reasoning'> & { readonly provider: unknown },
+  }: QuotedRequest & Pick<QuotedChat, 'reasoning'> & { readonly provider: unknown },
   { model, sort }: ResolvedModel,
   search: SearchRequest | undefined,
   health: EndpointHealth,
@@ -256,7 +264,7 @@ function selectChatRoute(
     endsWithAssistant: endsWithAssistant(body),
     searchesWeb: search !== undefined,
     source,
-    randomValue: Math.random(),
+    chance: model.endpoints.length > 1 ? calculateStickyChance(body, { payer: payerId, model: model.id }) : 0,
     getPerformance: (endpoint) => health.get(model, endpoint),
   });
 }

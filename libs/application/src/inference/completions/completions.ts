@@ -33,6 +33,8 @@ const SHARED_FIELDS = [
   'repetition_penalty',
   'logit_bias',
   'user',
+  'safety_identifier',
+  'prompt_cache_key',
   'reasoning',
   'reasoning_effort',
   'provider',

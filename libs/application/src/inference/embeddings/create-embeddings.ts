@@ -139,7 +139,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
       sendsTokens: inputs.some((input) => typeof input !== 'string'),
       searchesWeb: false,
       source,
-      randomValue: Math.random(),
+      chance: Math.random(),
       getPerformance: (endpoint) => this.health.get(model, endpoint),
     }).endpoints;
   }

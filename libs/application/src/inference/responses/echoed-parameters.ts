@@ -8,6 +8,9 @@ import { type JsonObject } from '#kernel';
 import type { CompletionSource } from '../chat/completion-writer.ts';
 import type { ParsedResponsesRequest } from './request.ts';
 
+/** Texts that are repeated as they were sent. */
+const IDENTIFIERS = ['user', 'safety_identifier', 'prompt_cache_key'] as const;
+
 /** @param source the endpoint that generates the response; undefined until one responds */
 export function toEchoedParameters(
   { native, format, toolset, store, metadata }: ParsedResponsesRequest,
@@ -39,7 +42,8 @@ export function toEchoedParameters(
     store,
     truncation: body.truncation ?? 'disabled',
     ...(top ? { top_logprobs: top } : {}),
+    service_tier: 'default',
     // OpenAI's clients expect a string or no key.
-    ...(body.user ? { user: body.user } : {}),
+    ...Object.fromEntries(IDENTIFIERS.filter((field) => body[field]).map((field) => [field, body[field]])),
   };
 }

@@ -106,7 +106,7 @@ export function toUpstreamResponsesBody(
       max_output_tokens: limit,
       temperature: isSupported('temperature') ? body.temperature : null,
       top_p: isSupported('top_p') ? body.top_p : null,
-      user: isSupported('user') ? body.user : null,
+      ...pickSupported(body, ['user', 'safety_identifier', 'prompt_cache_key'], isSupported),
       reasoning: isSupported('reasoning') ? toReasoning(body, reasoning) : null,
       text: toTextOptions(request, isSupported),
       include: include.length > 0 ? include : null,
@@ -119,6 +119,10 @@ export function toUpstreamResponsesBody(
 }
 
 type IsSupported = (parameter: string) => boolean;
+
+function pickSupported(body: ResponsesBody, fields: readonly string[], isSupported: IsSupported): JsonObject {
+  return Object.fromEntries(fields.filter(isSupported).map((field) => [field, body[field]]));
+}
 
 function omitNullish(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));

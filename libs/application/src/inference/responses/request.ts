@@ -32,6 +32,8 @@ const SHARED_FIELDS = [
   'frequency_penalty',
   'parallel_tool_calls',
   'user',
+  'safety_identifier',
+  'prompt_cache_key',
   'provider',
   'plugins',
 ] as const;

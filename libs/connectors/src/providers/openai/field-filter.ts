@@ -96,6 +96,8 @@ const SAMPLING = {
   top_logprobs: allowAny,
   parallel_tool_calls: allowAny,
   user: allowAny,
+  safety_identifier: allowAny,
+  prompt_cache_key: allowAny,
   metadata: allowAny,
   stream: allowAny,
 };
