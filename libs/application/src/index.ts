@@ -164,7 +164,8 @@ export type { Conversation, LoadedConversation } from './inference/responses/sto
 export { Toolset } from './inference/responses/toolset.ts';
 export { countJsonValues } from './json-limits.ts';
 export { AudioDurationCounter, type AudioRecording } from './media/audio/audio-duration.ts';
-export { DEFAULT_SPEECH_MODEL, Speak, SpeakHandler, type SpeechBody } from './media/audio/speak.ts';
+export { listAvailableAudioModels } from './media/audio/audio-models.ts';
+export { Speak, SpeakHandler, type SpeechBody } from './media/audio/speak.ts';
 export {
   DEFAULT_TRANSCRIPTION_MODEL,
   Transcribe,
@@ -172,7 +173,7 @@ export {
   type Transcription,
   type TranscriptionBody,
 } from './media/audio/transcribe.ts';
-export { listLanguages, supportsLanguage } from './media/audio/voices.ts';
+export { DEFAULT_SPEECH_MODEL, isListedForLanguage, listLanguages } from './media/audio/voices.ts';
 export { toBlob } from './media/blob.ts';
 export { type DataUri, isDataUri, parseDataUri } from './media/data-uri.ts';
 export { type Download, DownloadError, Downloader, type DownloadLimits } from './media/downloads.ts';

@@ -1,13 +1,8 @@
 /** Lists of speech and transcription models, with prices and voices. */
 import { listLanguages } from '#application';
-import { type AnyModel, getProviderCapability, isMediaModel, LIST_PRICE_UNITS, type MediaModel } from '#catalogue';
+import { getProviderCapability, LIST_PRICE_UNITS, type MediaModel } from '#catalogue';
 import { calculateCostAndPrice } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
-
-/** Returns the audio models that have an endpoint in this installation. */
-export function listAvailableAudioModels(models: readonly AnyModel[]): readonly MediaModel[] {
-  return models.filter(isMediaModel).filter(({ type, endpoints }) => type === 'audio' && endpoints.length > 0);
-}
 
 /** `base_price` is the price at the provider. `api_price` and `ui_price` are both the charged price. */
 export function toAudioModelJson(model: MediaModel) {

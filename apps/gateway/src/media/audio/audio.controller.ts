@@ -1,7 +1,14 @@
 import { Body, Controller, Get, HttpCode, Post, Query, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, CatalogueService, Speak, supportsLanguage, Transcribe } from '#application';
+import {
+  type Caller,
+  CatalogueService,
+  isListedForLanguage,
+  listAvailableAudioModels,
+  Speak,
+  Transcribe,
+} from '#application';
 import { CurrentCaller } from '../../edge/authentication/authenticator.ts';
 import { getQuerySource, PaidRequestHandler } from '../../edge/idempotency/paid-request-handler.ts';
 import { toRetirementJson } from '../../edge/responses/retirement-notices.ts';
@@ -9,7 +16,7 @@ import { Uploaded, type UploadedFile } from '../../edge/uploads/upload.ts';
 import { Operation } from '../../openapi/operation.ts';
 import * as operations from './audio.operations.ts';
 import { SpeechRequest, TranscriptionRequest, VoicesQuery } from './audio.requests.ts';
-import { listAvailableAudioModels, toAudioModelJson, toVoicesJson } from './audio-lists.ts';
+import { toAudioModelJson, toVoicesJson } from './audio-lists.ts';
 import { AudioStreamWriter } from './audio-stream-writer.ts';
 import { formatTranscript } from './transcript-wire.ts';
 
@@ -59,11 +66,8 @@ export class AudioController {
   @Get(toAudioPaths('voices'))
   @Operation(operations.listVoices)
   listVoices(@Query() { language }: VoicesQuery) {
-    const requestedLanguage = language?.toLowerCase().split(/[-_]/)[0] || undefined;
     const data = listAvailableAudioModels(this.catalogues.current.models).flatMap((model) => {
-      const voices = model.voices.filter(
-        (voice) => requestedLanguage === undefined || supportsLanguage(model, voice, requestedLanguage),
-      );
+      const voices = language ? model.voices.filter((voice) => isListedForLanguage(voice, language)) : model.voices;
       return toVoicesJson({ ...model, voices });
     });
     return { object: 'list', data };

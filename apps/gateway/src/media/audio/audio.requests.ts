@@ -57,7 +57,7 @@ export class SpeechRequest implements SpeechBody {
   input!: string;
 
   @IsOptional()
-  @IsModelId('The id of a speech model; `deepgram_aura_2` by default')
+  @IsModelId('The id of a speech model; by default `deepgram_aura_2`, or a model that speaks `language`')
   model?: string | null;
 
   @Field({
@@ -93,7 +93,7 @@ export class SpeechRequest implements SpeechBody {
 }
 
 export class VoicesQuery {
-  @Field(text('Lists only voices that speak this language; a code such as `en`'))
+  @Field(text('Lists only voices of this language, a code such as `en`, and multilingual voices (`multi`)'))
   @IsOptional()
   @MaxLength(MAX_LANGUAGE, { message: 'language must be a code such as en' })
   @IsString({ message: 'language must be a string' })

@@ -107,6 +107,19 @@ describe('speech', () => {
     }
   });
 
+  test.each([
+    ['pt', 'eleven_multilingual_v2'],
+    ['hu-HU', 'eleven_flash_v2_5'],
+    ['mi', 'openai/tts-1'],
+    ['fr', DEEPGRAM],
+  ])('uses a model that speaks the language %s if none is requested', async (language, model) => {
+    const before = await factCount();
+    expect((await speak('Olá', { language })).status).toBe(200);
+    expect((await since(before))[0]).toMatchObject({ type: 'FundsHeld', data: { query: { model } } });
+    expect((await speak('Olá', { language, voice: 'alloy' })).status).toBe(200);
+    expect((await speak('Olá', { language, voice: '' })).status).toBe(200);
+  });
+
   test('is recorded in the history with its number of characters', async () => {
     const by = await world.createAccount(1.05);
     await speak('Grüezi 👋', {}, by);
@@ -311,6 +324,8 @@ describe('the lists of audio models and voices', () => {
     });
     const french: readonly { language: string }[] = await of('?language=fr');
     expect(new Set(french.map(({ language }) => language))).toEqual(new Set(['fr', 'multi']));
-    expect(await of('?language=tlh')).toEqual([]);
+    expect(await of('?language=FR-ca')).toEqual(french);
+    expect(await of('?language=zz')).toEqual(all.filter(({ language }: { language: string }) => language === 'multi'));
+    expect(await of('?language=')).toEqual(all);
   });
 });

@@ -1,9 +1,21 @@
 /** Audio models: finds the requested model and its endpoints, and calculates the maximum price. */
-import { type Catalogue, type Endpoint, getProviderCapability, isMediaModel, type MediaModel } from '#catalogue';
+import {
+  type AnyModel,
+  type Catalogue,
+  type Endpoint,
+  getProviderCapability,
+  isMediaModel,
+  type MediaModel,
+} from '#catalogue';
 import { calculateMaxPrice, type PriceTerms, type Usage } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 import { parseRoutingPreferences, resolveModel } from '../../routing/preferences.ts';
+
+/** Returns the audio models that have an endpoint in this installation. */
+export function listAvailableAudioModels(models: readonly AnyModel[]): readonly MediaModel[] {
+  return models.filter(isMediaModel).filter(({ type, endpoints }) => type === 'audio' && endpoints.length > 0);
+}
 
 /** @throws InvalidRequestError if there is no such model, or it does not have this capability */
 export function resolveAudioModel(

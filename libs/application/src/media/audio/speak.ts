@@ -19,9 +19,7 @@ import {
   selectAudioEndpoints,
   toPrimaryLanguage,
 } from './audio-models.ts';
-import { selectVoice } from './voices.ts';
-
-export const DEFAULT_SPEECH_MODEL = 'deepgram_aura_2';
+import { selectDefaultSpeechModel, selectVoice } from './voices.ts';
 
 export interface SpeechBody {
   readonly input: string;
@@ -64,7 +62,10 @@ export class SpeakHandler implements ICommandHandler<Speak> {
     const { requestId: id, source } = request;
     const { current: catalogue } = this.catalogues;
     const { priceList } = catalogue;
-    const model = resolveAudioModel(body.model ?? DEFAULT_SPEECH_MODEL, 'speech', catalogue);
+    const model =
+      typeof body.model === 'string'
+        ? resolveAudioModel(body.model, 'speech', catalogue)
+        : selectDefaultSpeechModel(body.language || undefined, catalogue);
     const usage = { character: countCharacters(body.input, model) };
     const speechParameters = toSpeechParameters(body, model);
     const endpoints = selectAudioEndpoints(model, body.provider);

@@ -1,7 +1,9 @@
-/** Selects the voice that speaks a text. */
-import { ANY_LANGUAGE, type MediaModel, type Voice } from '#catalogue';
+/** Selects the model and the voice that speak a text. */
+import { ANY_LANGUAGE, type Catalogue, type MediaModel, type Voice } from '#catalogue';
 import { InvalidRequestError } from '../../errors.ts';
-import { toPrimaryLanguage } from './audio-models.ts';
+import { listAvailableAudioModels, resolveAudioModel, toPrimaryLanguage } from './audio-models.ts';
+
+export const DEFAULT_SPEECH_MODEL = 'deepgram_aura_2';
 
 /**
  * OpenAI's API requires a voice, so its clients send one of these. For a model without that voice, it counts as no
@@ -18,6 +20,22 @@ export interface VoicePreference {
 }
 
 /**
+ * Returns the default model, or the first one of the catalogue that speaks the language if the default model does not.
+ * A language that no model speaks is left to `selectVoice`, which rejects it.
+ * @throws InvalidRequestError if the default model would be used and is not offered
+ */
+export function selectDefaultSpeechModel(language: string | undefined, catalogue: Catalogue): MediaModel {
+  const speakers =
+    language === undefined
+      ? []
+      : listAvailableAudioModels(catalogue.models).filter((model) =>
+          listLanguages(model).includes(toPrimaryLanguage(language)),
+        );
+  const isDefaultOrNone = speakers.length === 0 || speakers.some(({ id }) => id === DEFAULT_SPEECH_MODEL);
+  return isDefaultOrNone ? resolveAudioModel(DEFAULT_SPEECH_MODEL, 'speech', catalogue) : (speakers[0] as MediaModel);
+}
+
+/**
  * Returns the requested voice, which must support the language. Without one, or for a voice of OpenAI's that the model
  * lacks, returns the first voice of the language, or of the model if no language is requested.
  * @throws InvalidRequestError 422 if the voice does not support the language, 400 if there is no such voice or language
@@ -26,7 +44,7 @@ export function selectVoice(model: MediaModel, { voice, language }: VoicePrefere
   const requestedVoice = voice === undefined ? undefined : findVoice(model, voice);
   const primaryLanguage = language === undefined ? undefined : toPrimaryLanguage(language);
   if (requestedVoice && primaryLanguage !== undefined && !supportsLanguage(model, requestedVoice, primaryLanguage)) {
-    const message = `The voice "${requestedVoice.id}" does not speak "${language}"; GET /v1/audio/voices?language=${primaryLanguage} lists the voices that do, with the model_id of each`;
+    const message = `The voice "${requestedVoice.id}" does not speak "${language}"; GET /v1/audio/models lists the languages of each model, and GET /v1/audio/voices its voices`;
     throw new InvalidRequestError(422, message, 'voice');
   }
   const selected =
@@ -44,12 +62,17 @@ export function selectVoice(model: MediaModel, { voice, language }: VoicePrefere
   );
 }
 
-export function supportsLanguage({ choices }: MediaModel, voice: Voice, language: string): boolean {
+function supportsLanguage({ choices }: MediaModel, voice: Voice, language: string): boolean {
   if (voice.language !== ANY_LANGUAGE) return voice.language === language;
   return choices?.language?.includes(language) ?? false;
 }
 
-/** Returns all languages for which a model has a voice. */
+/** Whether the list of a language has a voice: it speaks this language, or several. */
+export function isListedForLanguage(voice: Voice, language: string): boolean {
+  return [toPrimaryLanguage(language), ANY_LANGUAGE].includes(voice.language);
+}
+
+/** Returns all languages for which a model has a voice. Transcription models have no voices. */
 export function listLanguages({ voices, choices }: MediaModel): readonly string[] {
   const languages = voices.flatMap(({ language }) =>
     language === ANY_LANGUAGE ? (choices?.language ?? []) : [language],
