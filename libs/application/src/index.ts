@@ -326,6 +326,7 @@ export {
   TOPUP_ID_LENGTH,
 } from './topups/create-topup.ts';
 export { ExchangeRates, type Rate } from './topups/exchange-rates.ts';
+export { ListedLimits, type ListedMethod } from './topups/listed-limits.ts';
 export {
   type BackendPayment,
   type CreatedPayment,

@@ -21,6 +21,7 @@ import {
   optionalRule,
   predicateRule,
   text,
+  texts,
   toFieldLocation,
   type ValidationRule,
   withParent,
@@ -70,6 +71,7 @@ const methodFields = objectRule({
   coin: code,
   destination: enumRule(['bolt11', 'address', 'page']),
   backends: listRule(slug),
+  currencies: texts,
   limits: mapRule(objectRule({ min: text, max: text })),
   expiryMinutes: rangeRule(1, MAX_EXPIRY_MINUTES),
   bonus: (value, location) => {
@@ -111,11 +113,19 @@ function assertMethod(method: PaymentMethod, location: FieldLocation, { coins }:
   methodFields(method, location);
   const coin = coins.find((candidate) => candidate.code === method.coin);
   if (!coin) throw createDataFileError(withParent(location, 'coin'), `names "${method.coin}", which does not exist`);
-  for (const [currency, limits] of Object.entries(method.limits)) {
-    const coinDecimals = Object.hasOwn(coin.currencies, currency) ? coin.currencies[currency] : undefined;
-    if (coinDecimals === undefined && currency !== 'USD')
-      throw createDataFileError(withParent(location, 'limits', currency), `is not a currency of ${coin.code}`);
-    assertRange(limits, coinDecimals ?? MAX_DECIMALS, withParent(location, 'limits', currency));
+  const { currencies, limits } = method;
+  for (const [i, currency] of currencies.entries()) {
+    const currencyLocation = withParent(location, 'currencies', i);
+    if (currency !== 'USD' && !Object.hasOwn(coin.currencies, currency))
+      throw createDataFileError(currencyLocation, `names "${currency}", which is not a currency of ${coin.code}`);
+    if (!Object.hasOwn(limits, currency) && !limits.USD)
+      throw createDataFileError(currencyLocation, `names "${currency}", which requires limits, or limits of USD`);
+  }
+  for (const [currency, range] of Object.entries(limits)) {
+    const rangeLocation = withParent(location, 'limits', currency);
+    if (!currencies.includes(currency))
+      throw createDataFileError(rangeLocation, 'must be one of the currencies of the method');
+    assertRange(range, coin.currencies[currency] ?? MAX_DECIMALS, rangeLocation);
   }
 }
 

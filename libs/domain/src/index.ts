@@ -105,7 +105,7 @@ export {
   type TopupCommand,
   topupDecider,
 } from './topup/decide.ts';
-export type { PaymentMethod, PaymentTerms } from './topup/methods.ts';
+export { type AmountRange, getAmountRange, type PaymentMethod, type PaymentTerms } from './topup/methods.ts';
 export { type OpenInvoiceCommand, openInvoicesDecider } from './topup/open-invoices.ts';
 export { type PaymentClaimCommand, type PaymentClaimState, paymentClaimDecider } from './topup/payment-claims.ts';
 export {

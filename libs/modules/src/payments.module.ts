@@ -4,6 +4,7 @@ import {
   CARD_METHOD,
   Clock,
   ExchangeRates,
+  ListedLimits,
   OperatorProblems,
   PaymentBackendRegistry,
   PaymentMethods,
@@ -51,8 +52,14 @@ const MARKET = Symbol('sources of exchange rates');
       useFactory: openMarket,
     },
     { provide: ExchangeRates, inject: [ProcessRole, MARKET, Clock, Foundation], useFactory: openRates },
+    {
+      provide: ListedLimits,
+      inject: [PaymentMethods, ExchangeRates, Clock],
+      useFactory: (methods: PaymentMethods, rates: ExchangeRates, clock: Clock) =>
+        new ListedLimits(methods, rates, clock),
+    },
   ],
-  exports: [PaymentBackendRegistry, PaymentMethods, ExchangeRates],
+  exports: [PaymentBackendRegistry, PaymentMethods, ExchangeRates, ListedLimits],
 })
 export class PaymentsModule {}
 

@@ -61,6 +61,7 @@ const SIXTH: PaymentTerms = {
       coin: 'DOGE',
       destination: 'address',
       backends: ['btcpay'],
+      currencies: ['USD', 'DOGE'],
       limits: { USD: { min: '2', max: '1000' }, DOGE: { min: '10', max: '5000' } },
       expiryMinutes: 60,
       bonus: null,

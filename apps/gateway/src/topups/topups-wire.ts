@@ -1,5 +1,5 @@
-import { TOPUP_ID_LENGTH } from '#application';
-import type { CoinTerms, Destination, PaymentMethod } from '#domain';
+import { type ListedMethod, TOPUP_ID_LENGTH } from '#application';
+import type { CoinTerms, Destination } from '#domain';
 import { money, toJsonNumber } from '#kernel';
 import type { TopupView } from '#projections';
 import type { PublicBaseUrl } from '../edge/network/public-base-url.ts';
@@ -61,12 +61,12 @@ function toUnixSeconds(instant: string): number {
   return Math.floor(Date.parse(instant) / 1000);
 }
 
-export function toPaymentMethodJson({ method, displayName, limits, expiryMinutes, bonus }: PaymentMethod) {
+export function toPaymentMethodJson({ terms, limits }: ListedMethod) {
+  const { method, displayName, currencies, expiryMinutes, bonus } = terms;
   const numbers = Object.entries(limits).map(([currency, { min, max }]) => [
     currency,
     { min: toJsonNumber(min), max: toJsonNumber(max) },
   ]);
-  const currencies = Object.keys(limits);
   return {
     method,
     display_name: displayName,

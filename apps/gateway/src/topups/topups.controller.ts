@@ -11,14 +11,7 @@ import { ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './topups.operations.ts';
 import { NewTopup } from './topups.requests.ts';
-import {
-  TOPUP_ID,
-  toCheckoutUrl,
-  toDestinationFields,
-  toInvoiceHeader,
-  toPaymentFields,
-  toPaymentMethodJson,
-} from './topups-wire.ts';
+import { TOPUP_ID, toCheckoutUrl, toDestinationFields, toInvoiceHeader, toPaymentFields } from './topups-wire.ts';
 
 @Controller('topup')
 export class TopupsController {
@@ -69,12 +62,5 @@ export class TopupsController {
       amount_due: toJsonNumber(formatCoins(remaining > 0n && topup.status !== 'Settled' ? remaining : 0n, coin)),
       ...toDestinationFields(topup.destination),
     };
-  }
-
-  @Get('payment-methods')
-  @Operation(operations.listPaymentMethods)
-  listPaymentMethods() {
-    const methods = this.paymentMethods.publicMethods.map(toPaymentMethodJson);
-    return { status: 'success', success: true, supported_methods: methods, data: methods };
   }
 }

@@ -9,12 +9,19 @@ import { ReadModelLaggingError } from '../edge/errors/errors.ts';
 import { READ_MODEL_WAIT_MS, ReadModelReader } from '../edge/reading/read-model-reader.ts';
 import { CardController } from './card.controller.ts';
 import { CheckoutController } from './checkout.controller.ts';
+import { PaymentMethodsController } from './payment-methods.controller.ts';
 import { TopupsController } from './topups.controller.ts';
 import { PaymentWebhooksController } from './webhooks.controller.ts';
 
 @Module({
   imports: [EdgeModule, PaymentsModule],
-  controllers: [TopupsController, CardController, CheckoutController, PaymentWebhooksController],
+  controllers: [
+    TopupsController,
+    PaymentMethodsController,
+    CardController,
+    CheckoutController,
+    PaymentWebhooksController,
+  ],
   providers: [
     CreateTopupHandler,
     { provide: TopupPollTrigger, inject: [ReadModelReader, Clock], useFactory: createTopupPollTrigger },

@@ -72,7 +72,8 @@ const METHOD = nameSchema(
     supported_currencies: array(STRING),
     limits: {
       type: 'object',
-      description: 'Minimum and maximum amount for each currency',
+      description:
+        'Minimum and maximum amount for each currency, in coins at the current exchange rate. A currency whose rate is not available is left out.',
       additionalProperties: object({ min: POSITIVE, max: POSITIVE }),
     },
     expiration_minutes: { type: 'integer', minimum: 1 },

@@ -251,6 +251,28 @@ describe('while the projector is paused, a top-up', () => {
   });
 });
 
+// At 100,000 USD for one bitcoin, 100 for one litecoin and 200 for one Monero.
+const COIN_LIMITS = [
+  ['btc', 'BTC', 0.0001, 0.1],
+  ['ltc', 'LTC', 0.02, 10],
+  ['lbtc', 'LBTC', 0.00002, 0.1],
+  ['xmr', 'XMR', 0.025, 50],
+] as const;
+
+describe('a top-up in coins', () => {
+  test.each(COIN_LIMITS)('by %s has the limits in USD at the rate of %s', async (method, currency, min, max) => {
+    const route = `/topup/create/${method}`;
+    for (const amount of [min, max]) expect((await create({ amount, currency }, route)).status).toBe(201);
+    for (const amount of [min - 1e-8, max + 1e-8]) {
+      const { status, body } = await create({ amount: Number(amount.toFixed(8)), currency }, route);
+      expect([status, body.error.param]).toEqual([400, 'amount']);
+      expect(body.message).toMatch(
+        /^amount must be from \S+ to \S+ [A-Z]+ \([.\d]+ to [.\d]+ USD at the current exchange rate\)$/,
+      );
+    }
+  });
+});
+
 describe('the payment methods', () => {
   test('are public, with their currencies and limits', async () => {
     const { status, headers, body } = await world.get('/topup/payment-methods');
@@ -271,5 +293,9 @@ describe('the payment methods', () => {
     expect(body).toEqual({ status: 'success', success: true, supported_methods: methods, data: methods });
     expect(methods[0]).toEqual(lightning);
     for (const each of methods) expect(Object.keys(each)).toEqual(Object.keys(lightning));
+    for (const [name, currency, min, max] of COIN_LIMITS) {
+      const { limits } = methods.find(({ method }: { method: string }) => method === name);
+      expect(limits[currency]).toEqual({ min, max });
+    }
   });
 });

@@ -4,6 +4,7 @@ import {
   type CoinTerms,
   convertToUnits,
   convertToUsd,
+  getAmountRange,
   type InvoiceAllowed,
   type InvoiceIssued,
   type PaymentMethod,
@@ -79,6 +80,7 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
     const { terms, coin, backends } = this.getMethod(method);
     assertWithinLimits(terms, coin, requested);
     const rate = await this.rates.fetchUsdRate(coin.code);
+    assertWithinLimits(terms, coin, requested, rate.value);
     const priced = convertRequestedAmount(coin, requested, rate);
     const at = this.clock.now();
     const { destination: kind, bonus, confirmations, expiryMinutes } = terms;
@@ -157,20 +159,30 @@ export function createMethodError(name: string, { hasBackend }: PaymentMethods):
   return new InvalidRequestError(404, message, 'method');
 }
 
-function assertWithinLimits({ limits }: PaymentMethod, coin: CoinTerms, { amount, currency }: RequestedAmount): void {
-  const range = Object.hasOwn(limits, currency) ? limits[currency] : undefined;
-  if (!range) {
-    throw new InvalidRequestError(400, `currency must be one of ${Object.keys(limits).join(', ')}`, 'currency');
+/**
+ * @param rate USD for one coin; without it, limits that depend on it are not checked
+ * @throws InvalidRequestError 400 if the method does not support the currency, or the amount is invalid or outside the
+ *   limits
+ */
+function assertWithinLimits(
+  terms: PaymentMethod,
+  coin: CoinTerms,
+  { amount, currency }: RequestedAmount,
+  rate?: string,
+): void {
+  const { currencies, limits } = terms;
+  if (!currencies.includes(currency)) {
+    throw new InvalidRequestError(400, `currency must be one of ${currencies.join(', ')}`, 'currency');
   }
+  const requested = parseAmount(amount, currency, coin);
+  const range = getAmountRange(terms, currency, coin, rate);
+  if (!range) return;
   const { min, max } = range;
-  const [requested, minAmount, maxAmount] = [amount, min, max].map((text) => parseAmount(text, currency, coin)) as [
-    bigint,
-    bigint,
-    bigint,
-  ];
-  if (requested < minAmount || requested > maxAmount) {
-    throw new InvalidRequestError(400, `amount must be from ${min} to ${max} ${currency}`, 'amount');
-  }
+  const [minAmount, maxAmount] = [parseAmount(min, currency, coin), parseAmount(max, currency, coin)];
+  if (requested >= minAmount && requested <= maxAmount) return;
+  const usd = Object.hasOwn(limits, currency) ? undefined : limits.USD;
+  const origin = usd ? ` (${usd.min} to ${usd.max} USD at the current exchange rate)` : '';
+  throw new InvalidRequestError(400, `amount must be from ${min} to ${max} ${currency}${origin}`, 'amount');
 }
 
 /** Returns units of the coin if the currency is one of its own, else pico-USD. */

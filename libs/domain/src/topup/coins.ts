@@ -47,10 +47,11 @@ export function convertToUsd(units: bigint, coin: CoinTerms, rate: string): Pico
   return ((units * money.parseUsd(rate)) / getUnitsPerCoin(coin)) as PicoUsd;
 }
 
-/** Converts USD to units of a coin, rounded up to a multiple of its step. @param rate USD for one coin */
-export function convertToUnits(amount: PicoUsd, coin: CoinTerms, rate: string): bigint {
+/** Converts USD to units of a coin, rounded to a multiple of its step. @param rate USD for one coin */
+export function convertToUnits(amount: PicoUsd, coin: CoinTerms, rate: string, rounding: 'up' | 'down' = 'up'): bigint {
   const step = BigInt(coin.step);
-  return money.divideRoundingUp(amount * (getUnitsPerCoin(coin) / step), money.parseUsd(rate)) * step;
+  const [dividend, divisor] = [amount * (getUnitsPerCoin(coin) / step), money.parseUsd(rate)];
+  return (rounding === 'up' ? money.divideRoundingUp(dividend, divisor) : dividend / divisor) * step;
 }
 
 /** Formats an amount in coins as a decimal without an exponent. */
