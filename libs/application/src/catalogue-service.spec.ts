@@ -32,6 +32,7 @@ const vendors = {
   supports: () => true,
   findMissingSetting: (upstream: string) => (upstream === 'here' ? undefined : 'AWAY_API_KEY'),
   isSimulated: () => true,
+  hasZdrAgreement: () => true,
 };
 const costOf = (catalogue: Catalogue | undefined) => {
   const [price] = catalogue?.findDataEndpoint('web', 'search')?.endpoint.tariff.prices ?? [];

@@ -367,15 +367,32 @@ describe('a catalogue with an earlier price list', () => {
     const here = catalogue.withAvailableEndpoints({
       findMissingSetting: (upstream) => (upstream === 'exa' ? 'EXA_API_KEY' : undefined),
       isSimulated: () => true,
+      hasZdrAgreement: () => true,
     });
     const both = here.withPriceList({ version: 'then', lines });
     expect(both.findDataEndpoint('web', 'search')).toBeUndefined();
     expect(both.dataEndpoints.length).toBe(here.dataEndpoints.length);
   });
 
+  test('has a search without data retention if its provider has agreed to that', () => {
+    const at = (...upstreams: readonly string[]) =>
+      catalogue.withAvailableEndpoints({
+        findMissingSetting: () => undefined,
+        isSimulated: () => false,
+        hasZdrAgreement: (upstream) => upstreams.includes(upstream),
+      });
+    expect(at('openai').hasZeroDataRetention('web_search')).toBe(false);
+    expect(at('exa').hasZeroDataRetention('web_search')).toBe(true);
+    expect(at('openai', 'exa').hasZeroDataRetention('web_search_openai')).toBe(false);
+  });
+
   test('has a model that only the sandbox serves if its provider is simulated', () => {
     const at = (isSimulated: boolean) =>
-      catalogue.withAvailableEndpoints({ findMissingSetting: () => undefined, isSimulated: () => isSimulated });
+      catalogue.withAvailableEndpoints({
+        findMissingSetting: () => undefined,
+        isSimulated: () => isSimulated,
+        hasZdrAgreement: () => isSimulated,
+      });
     expect(at(true).findModel('flat')?.id).toBe('countinghouse/flat');
     expect(at(false).findModel('flat')).toBeUndefined();
     expect(at(false).models.length).toBe(catalogue.models.length - 1);

@@ -23,6 +23,8 @@ export interface EndpointAvailability {
   findMissingSetting(upstream: string): string | undefined;
   /** Whether the sandbox simulates a provider. */
   isSimulated(upstream: string): boolean;
+  /** Whether a provider has agreed to retain no data of the operator's account, or is simulated. */
+  hasZdrAgreement(upstream: string): boolean;
 }
 
 export interface PriceList {
@@ -158,7 +160,11 @@ export class Catalogue {
       model.endpoints.some(({ upstream }) => providers.isSimulated(upstream));
     const models = parts.models.filter(isOffered);
     const retiredModels = parts.retiredModels.filter(isOffered);
-    return new Catalogue({ ...parts, models, retiredModels, missingSettings: this.collectMissingSettings(providers) });
+    const fees = new Map(
+      [...parts.fees].map(([name, fee]) => [name, applyZdrAgreement(fee, parts.services, providers)]),
+    );
+    const missingSettings = this.collectMissingSettings(providers);
+    return new Catalogue({ ...parts, models, retiredModels, fees, missingSettings });
   }
 
   /**
@@ -285,4 +291,11 @@ function toPriceList(tariffs: readonly Tariff[]): PriceList {
   const lines = tariffs.map((tariff): PriceListLine => ({ ...tariff, prices: tariff.prices.map(toPriceJson) }));
   const version = createHash('sha256').update(JSON.stringify(lines)).digest('hex').slice(0, 16);
   return { version, lines };
+}
+
+/** Marks a fee with `zdr` if its provider retains no data by an agreement of this installation. */
+function applyZdrAgreement(fee: FeeFile, services: readonly Tariff[], providers: EndpointAvailability): FeeFile {
+  const { provider } = services.find(({ of }) => of === fee.name) ?? {};
+  const hasAgreement = provider !== undefined && providers.hasZdrAgreement(provider);
+  return fee.zdrByAgreement && hasAgreement ? { ...fee, zdr: true } : fee;
 }

@@ -163,6 +163,8 @@ export interface FeeFile {
   readonly priceUsdPerRequest?: string;
   /** The service retains no request data. */
   readonly zdr?: boolean;
+  /** Where the provider offers by agreement to retain no request data. `ZDR_AGREEMENTS` lists such agreements. */
+  readonly zdrByAgreement?: PriceSource;
   /** False if the search cannot exclude domains. */
   readonly excludesDomains?: boolean;
   /** Where the costs were found. */
@@ -177,6 +179,7 @@ const feeFields = objectRule({
   priceUsd: optionalRule(amount),
   priceUsdPerRequest: optionalRule(amount),
   zdr: optionalRule(flag),
+  zdrByAgreement: optionalRule(priceSource),
   excludesDomains: optionalRule(flag),
   source: optionalRule(priceSource),
 });

@@ -59,9 +59,11 @@ describe('a model with a retirement day', () => {
   });
 
   test('has no successor if none can be requested here', () => {
-    const today = catalogue
-      .onDay('2027-02-01')
-      .withAvailableEndpoints({ findMissingSetting: () => 'OPENAI_API_KEY', isSimulated: () => false });
+    const today = catalogue.onDay('2027-02-01').withAvailableEndpoints({
+      findMissingSetting: () => 'OPENAI_API_KEY',
+      isSimulated: () => false,
+      hasZdrAgreement: () => false,
+    });
 
     expect(today.findRetirement({ id: 'v/old' })).toEqual({ day: '2026-12-11', isOver: true });
   });
@@ -111,6 +113,7 @@ describe('an endpoint with a retirement day', () => {
       .withAvailableEndpoints({
         findMissingSetting: (upstream) => (upstream === 'groq' ? 'GROQ_API_KEY' : undefined),
         isSimulated: () => false,
+        hasZdrAgreement: () => false,
       });
 
     expect(here.listMissingSettings('v/shared')).toEqual(['GROQ_API_KEY']);

@@ -75,6 +75,7 @@ describe('without any setting', () => {
       maxSpreadPercent: 2,
       maxJumpPercent: 20,
       loneSourceCoins: [],
+      zdrAgreements: [],
       connectTimeoutMs: 5_000,
       idleTimeoutMs: 60_000,
       firstCommentMs: 12_000,

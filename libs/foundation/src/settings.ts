@@ -244,6 +244,12 @@ export const SETTINGS = {
     'codes of coins such as LTC,XMR',
     'Codes of coins, separated by commas, whose rate is also accepted from a single source if it is within RATE_MAX_JUMP of the last rate on which sources agreed; unset: none',
   ),
+  zdrAgreements: list(
+    'ZDR_AGREEMENTS',
+    (slug) => /^[a-z0-9-]+$/.test(slug),
+    'slugs of providers, such as exa',
+    "Slugs of providers, separated by commas, that have agreed to retain no data of the operator's account, such as exa for the web searches of requests with zdr; unset: none",
+  ),
   connectTimeoutMs: integer(
     'UPSTREAM_CONNECT_TIMEOUT_MS',
     5_000,

@@ -19,6 +19,7 @@ const open = (day: string) =>
   CATALOGUE.onDay(day).withAvailableEndpoints({
     findMissingSetting: (upstream) => (upstream === 'google' ? 'GOOGLE_API_KEY' : undefined),
     isSimulated: () => false,
+    hasZdrAgreement: () => false,
   });
 
 function createReporter(day: string) {

@@ -45,6 +45,8 @@ export interface ProviderConnection {
 export interface ProviderSettings extends Timeouts {
   /** By provider slug. Only configured and simulated providers are included. */
   readonly providers: ReadonlyMap<string, ProviderConnection>;
+  /** Slugs of the providers that have agreed to retain no data of the operator's account. */
+  readonly zdrAgreements?: readonly string[];
 }
 
 /**
@@ -73,6 +75,7 @@ export function createProviders(
     new Map(entries),
     new Map(unavailable.map(({ slug, env }) => [slug, `${env}_API_KEY`])),
     new Set([...settings.providers].flatMap(([slug, { isSimulated }]) => (isSimulated ? [slug] : []))),
+    settings.zdrAgreements,
   );
 }
 
@@ -130,6 +133,7 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
     /** The setting that would make a provider available, by the slugs of unavailable providers. */
     private readonly missingSettings: ReadonlyMap<string, string>,
     private readonly simulated: ReadonlySet<string>,
+    private readonly zdrAgreements: readonly string[] = [],
   ) {
     super();
   }
@@ -176,6 +180,10 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
 
   isSimulated(upstream: string): boolean {
     return this.simulated.has(upstream);
+  }
+
+  hasZdrAgreement(upstream: string): boolean {
+    return this.isSimulated(upstream) || this.zdrAgreements.includes(upstream);
   }
 
   async close(): Promise<void> {
