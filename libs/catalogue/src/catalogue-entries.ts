@@ -19,7 +19,7 @@ import type { Voice, VoiceFile } from './voices-file.ts';
 /** A model or data lookup at one provider, with its prices. */
 export interface Endpoint
   extends Omit<OfferFile, 'margin' | 'modelRules'>,
-    Pick<EndpointFile, 'searchFee' | 'enclave' | 'eventBytes' | 'eventTokens' | 'templateTokens'>,
+    Pick<EndpointFile, 'searchFee' | 'searchOnRequest' | 'enclave' | 'eventBytes' | 'eventTokens' | 'templateTokens'>,
     Pick<MediaEndpointFile, 'imagesPerCall' | 'wire'> {
   /** The provider's slug, as used in requests and in the ledger. */
   readonly slug: string;

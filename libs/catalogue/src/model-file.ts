@@ -116,6 +116,8 @@ export interface EndpointFile extends OfferFile {
   readonly usdPerRequest?: string;
   /** Name of the fee per web search, if the model can search the web by itself on request. */
   readonly searchFee?: string;
+  /** The model's own search is used only for requests that demand it with the engine `native`. */
+  readonly searchOnRequest?: boolean;
   /** Supported protocols; only `chat` by default. */
   readonly speaks?: readonly ChatProtocol[];
   /** Path of a private model's enclave at its provider; empty if the provider consists of one enclave. */
@@ -222,6 +224,7 @@ const endpointFields = objectRule({
   tiers: optionalRule(listRule(objectRule({ above: count, usdPerMillionTokens }))),
   usdPerRequest: optionalRule(amount),
   searchFee: optionalRule(text),
+  searchOnRequest: optionalRule(flag),
   speaks: optionalRule(listRule(enumRule(CHAT_PROTOCOLS))),
   enclave: optionalRule(patternRule('a lower-case path, such as "/model", or ""', /^(\/[a-z0-9][a-z0-9._-]*)*$/)),
   eventBytes: optionalRule(countOrZero),

@@ -27,6 +27,15 @@ test('serves free models to an account without money, and marks the queries as f
   expect((await world.sendChat(account, 'tokens=4')).status).toBe(402);
 });
 
+test.each(FREE)('%s has an alias without its provider', async (id) => {
+  const alias = String(id.split('/')[1]);
+  const { status, body } = await world.sendChat(await world.createAccount(), 'tokens=4', { model: alias });
+  expect([status, body.model, body.usage.cost]).toEqual([200, id, 0]);
+  expect((await world.sendChat(await world.createAccount(), 'tokens=4', { model: `${alias}:online` })).status).toBe(
+    200,
+  );
+});
+
 test('lists free models with prices of 0 and a provider that collects data', async () => {
   for (const model of FREE) {
     const { pricing, privacyLevel } = (await world.get(`/v1/models/${model}`)).body;
@@ -66,6 +75,30 @@ describe('a web search with a free model', () => {
     ['nothing', {}, null],
   ])('is reported as ignored if the request contains one: %s', async (_, fields, expected) => {
     expect(await isReportedIgnored('/v1/chat/completions', { model: FREE[0], messages, ...fields })).toBe(expected);
+  });
+
+  test.each<[string, object]>([
+    ['a plugin', { plugins: [{ id: 'web', engine: 'exa' }] }],
+    ['a plugin with auto', { plugins: [{ id: 'web', engine: 'auto' }] }],
+    ['a tool', { tools: [{ type: 'web_search', parameters: { engine: 'exa' } }], tool_choice: 'required' }],
+  ])('is made at its fee if its engine is named by %s', async (_, fields) => {
+    const body = { model: FREE[0], messages, ...fields };
+    const poor = await world.createAccount();
+    expect((await world.post('/v1/chat/completions', body, poor)).status).toBe(402);
+    const account = await world.createAccount(1.05);
+    const { status, headers, body: completion } = await world.post('/v1/chat/completions', body, account);
+    expect([status, headers.get('x-web-search-ignored'), completion.usage.cost]).toEqual([200, null, 0.02]);
+    const [charge] = listCharges(await world.listEvents(account));
+    expect([charge?.price, charge?.cost]).toEqual(['20000000000', '7000000000']);
+    await world.waitUntil(async () => (await world.get('/queries/history', account)).body.data.length === 1);
+    const { data } = (await world.get('/queries/history', account)).body;
+    expect(data).toMatchObject([{ isFreeModel: true, isOnline: true, price_in_usd: 0.02 }]);
+  });
+
+  test('by the model itself is rejected, because free models have none', async () => {
+    const body = { model: FREE[0], messages, plugins: [{ id: 'web', engine: 'native' }] };
+    const { status, body: error } = await world.post('/v1/chat/completions', body, await world.createAccount());
+    expect([status, error.error.param]).toEqual([400, 'plugins.engine']);
   });
 
   test('is not reported as ignored if another model makes it', async () => {

@@ -136,6 +136,18 @@ describe('a chat with web search', () => {
     expect(history.body.data.map(({ isOnline }: { isOnline: boolean }) => isOnline)).toEqual([true, true]);
   });
 
+  test.each(['openai/gpt-4o', 'openai/gpt-4.1', 'openai/o3'])(
+    'uses the native search of %s only on request',
+    async (model) => {
+      await ask({ model, ...web() });
+      expect(await beside()).toEqual([SEARCHED]);
+      const native = await ask({ model, ...web({ engine: 'native' }) }, 'tool=web_search');
+      expect(native.status).toBe(200);
+      expect(await beside(1)).toMatchObject([{ of: 'web_search_openai', usage: { search: 1 }, price: '10550000000' }]);
+      expect((await world.bill.fetchLines()).filter((line) => line.model === 'exa/search')).toHaveLength(1);
+    },
+  );
+
   test('is made for each model with zdr that has an endpoint that retains nothing', async () => {
     const models: readonly { id: string; privacyLevel: string }[] = (await world.get('/v1/models')).body.data;
     const zdr = models.filter(({ privacyLevel }) => privacyLevel === 'zdr').map(({ id }) => id);

@@ -39,6 +39,7 @@ import { quoteNativeSearch, quoteSearch } from '../search/search-quote.ts';
 import {
   assertSupportedTools,
   findRequestedSearch,
+  namesEngine,
   parseSearchRequest,
   removeSearchOptions,
   type SearchRequest,
@@ -51,7 +52,7 @@ export interface QuotedChat {
   /** The request without the web search tool, and with the enforced routing in its `provider` object. */
   readonly body: ChatBody;
   readonly plan: SearchPlan | undefined;
-  /** The request contains a web search that its model does not make, because it is part of the free tier. */
+  /** The request contains a web search without an engine, which a model of the free tier does not make. */
   readonly ignoresSearch: boolean;
   readonly reasoning: Reasoning | undefined;
   /**
@@ -132,7 +133,7 @@ export function quoteChat(
   assertOutputWithinContext(requestBody, model);
   const reasoning = parseReasoning(requestBody);
   const requested = findRequestedSearch(requestBody, resolved.online);
-  const ignoresSearch = requested !== undefined && isFreeTier(model);
+  const ignoresSearch = requested !== undefined && isFreeTier(model) && !namesEngine(requested);
   const search = requested && !ignoresSearch ? parseSearchRequest(requested) : undefined;
   const body = enforceRouting(removeSearchOptions(requestBody, model), resolved, {
     source,

@@ -33,6 +33,7 @@ const catalogue = Catalogue.fromFiles(
   [
     file('plain', [endpoint('A')]),
     file('native', [endpoint('A', { searchFee: 'own' })]),
+    file('on-request', [endpoint('A', { searchFee: 'own', searchOnRequest: true })]),
     file('inclusive', [endpoint('A', { searchFee: 'inclusive' })]),
     file('mixed', [endpoint('A', { searchFee: 'own' }), endpoint('B')]),
     file('late', [endpoint('B'), endpoint('A', { searchFee: 'own' })]),
@@ -83,6 +84,8 @@ describe('planning a search', () => {
     ['selects the provider for a tool', 'native', { tools: [tool] }, false, 'upstream'],
     ['selects the provider of the first endpoint', 'mixed', { plugins }, false, 'upstream'],
     ['selects Exa if the first endpoint cannot search', 'late', { plugins }, false, 'pre_search'],
+    ['selects Exa if the provider searches only on request', 'on-request', { plugins }, false, 'pre_search'],
+    ['selects the provider on request', 'on-request', { tools: [{ ...tool, engine: 'native' }] }, false, 'upstream'],
     ['selects the provider if requested', 'late', { plugins: [{ id: 'web', engine: 'native' }] }, false, 'upstream'],
     ['selects Exa if the provider cannot exclude domains', 'inclusive', { plugins: excluding }, false, 'pre_search'],
     ['selects a provider that can exclude domains', 'native', { plugins: excluding }, false, 'upstream'],

@@ -70,7 +70,7 @@ export interface PlannedSearch {
 /**
  * Plans the search of a request. With the engine `exa` the gateway searches. Otherwise a model that always searches
  * does so itself. For other models, with the engine `auto`, the provider searches if the first endpoint supports this
- * for the request, with its excluded domains, else the gateway. The gateway gives the model a search tool if the request lets the model decide,
+ * by default for the request, with its excluded domains, else the gateway. The gateway gives the model a search tool if the request lets the model decide,
  * all endpoints support tools and `n` is 1. Otherwise the gateway searches before the call.
  * @returns an undefined `plan` if the catalogue has no fee for the search, or there is no text to search for
  * @throws InvalidRequestError 400 if a native search is not available for the request or its domains conflict; 404 if the search would
@@ -90,8 +90,10 @@ export function planSearch(
       ({ searchFee }) => !needsExclusion || catalogue.canExcludeDomains(String(searchFee)),
     );
     const capable = filtering.filter(({ searchFee }) => allowsService(String(searchFee)));
-    const [first] = request.engine === 'native' ? capable : endpoints;
-    const fee = first?.searchFee && capable.includes(first) ? catalogue.findService(first.searchFee) : undefined;
+    const isNative = request.engine === 'native';
+    const [first] = isNative ? capable : endpoints;
+    const canUseFirst = first !== undefined && capable.includes(first) && (isNative || !first.searchOnRequest);
+    const fee = canUseFirst ? catalogue.findService(String(first.searchFee)) : undefined;
     if (fee) {
       const alike = capable.filter(({ searchFee }) => searchFee === fee.of);
       return {
@@ -99,7 +101,7 @@ export function planSearch(
         endpoints: alike,
       };
     }
-    if (request.engine === 'native') {
+    if (isNative) {
       if (filtering.length > 0) throw createRetentionError(model);
       throw searches.length > 0 ? createNoExclusionError(model, request) : createNoNativeSearchError(model, request);
     }

@@ -73,6 +73,11 @@ export function findRequestedSearch(body: ChatBody, online: boolean): RequestedS
   return { options, source: 'tools', isModelDecided: true, isRequired: isSearchRequired(body) };
 }
 
+/** Whether the caller has chosen who searches. Models of the free tier search only then. */
+export function namesEngine({ options }: RequestedSearch): boolean {
+  return options.engine !== undefined && options.engine !== null;
+}
+
 /**
  * Removes the web search tool, which no provider supports in this form, and a `tool_choice` that names it. Removes all
  * tools if no endpoint of the model supports tools. If no tool remains, also removes the fields that apply to tools.
