@@ -159,7 +159,9 @@ export class VideosController {
     const { files, clock } = this.dependencies;
     const { caller, anonymousCaller } = request;
     if (!caller && !anonymousCaller) throw new UnauthorizedError(NO_CREDENTIAL);
-    const { request: data, video } = await this.findVideo(id, (requested) => isPayer(requested, caller, anonymousCaller));
+    const { request: data, video } = await this.findVideo(id, (requested) =>
+      isPayer(requested, caller, anonymousCaller),
+    );
     if (video.phase !== 'settled')
       throw new NotFoundError(hasEnded(video) ? 'The video has failed' : 'The video is not completed yet');
     const file = await files.find({ id: data.result, n: 0 });
