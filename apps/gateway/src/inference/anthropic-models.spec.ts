@@ -87,7 +87,7 @@ describe('the list of models', () => {
     expect((await client.models.list({ lifecycle: ['retired'] })).data).toEqual([]);
   });
 
-  test('keeps its format for other clients, and differs by the header in caches', async () => {
+  test('has its own format for other clients, and differs by the header in caches', async () => {
     const { headers: received, body } = await world.get('/v1/models?limit=1');
     expect(body).toMatchObject({ object: 'list', total_count: body.data.length });
     expect(received.get('vary')).toContain('anthropic-version');

@@ -70,7 +70,7 @@ export function createAnthropicModelPage(
 function parseLifecycles(value: unknown): readonly Lifecycle[] | undefined {
   if (!isSet(value)) return undefined;
   return [value].flat().map((name) => {
-    const stage = LIFECYCLES.find((each) => each === name);
+    const stage = LIFECYCLES.find((lifecycle) => lifecycle === name);
     if (stage === undefined)
       throw new BadRequestError(`lifecycle must be one of ${LIFECYCLES.join(', ')}`, 'lifecycle');
     return stage;

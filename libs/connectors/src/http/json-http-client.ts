@@ -177,7 +177,7 @@ export class JsonHttpClient {
       protocol,
       pipeTo: (receiver) => relay.pipeTo(receiver),
       usage: () => translator.usage(),
-      getInputUsage: () => translator.getInputUsage(),
+      getInputUsage: () => translator.getInputUsage?.(),
       vendorId: () => translator.vendorId(),
       reportedBill: () => translator.reportedBill(),
       getDeliveredText: () => translator.getDeliveredText(),

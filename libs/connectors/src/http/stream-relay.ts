@@ -49,9 +49,7 @@ export abstract class EventTranslator {
   protected abstract translateEvent(data: string): string;
   abstract usage(): Usage | undefined;
   /** The usage of the input, once the protocol has reported it at the start. Its output is preliminary. */
-  getInputUsage(): Usage | undefined {
-    return undefined;
-  }
+  getInputUsage?(): Usage | undefined;
   /** The provider's id of the response; undefined until it has arrived. */
   abstract vendorId(): string | undefined;
   abstract reportedBill(): ReportedBill;

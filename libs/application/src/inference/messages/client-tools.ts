@@ -38,7 +38,8 @@ const VIEW_RANGE = integers(2, 'For view: the first and the last line, counted f
 const BASH: ClientTool = {
   name: 'bash',
   define: () => ({
-    description: 'Runs a command in a bash shell, whose session keeps its state between calls. Or restarts the shell.',
+    description:
+      'Runs a command in a bash shell, whose session has the same state in all calls. Or restarts the shell.',
     parameters: {
       type: 'object',
       properties: {
@@ -137,10 +138,10 @@ function createComputer(
       display_number: { requirement: 'an integer from 0', isValid: (value) => value === 0 || isPositiveInteger(value) },
       ...options,
     },
-    define: (given) => {
-      const [actions, inputs] = listInputs(given);
+    define: (provided) => {
+      const [actions, inputs] = listInputs(provided);
       return {
-        description: `Controls a computer by its screen, keyboard and mouse. The screen has ${given.display_width_px} x ${given.display_height_px} pixels. Take a screenshot before the first action, and after an action to check its effect. Click the center of an element.`,
+        description: `Controls a computer by its screen, keyboard and mouse. The screen has ${provided.display_width_px} x ${provided.display_height_px} pixels. Take a screenshot before the first action, and after an action to check its effect. Click the center of an element.`,
         parameters: {
           type: 'object',
           properties: { action: { type: 'string', enum: actions }, ...inputs },

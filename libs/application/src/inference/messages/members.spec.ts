@@ -100,7 +100,7 @@ const TOOL: Outcomes<KeysOf<ToolParam>> = {
   display_number: {},
   enable_zoom: {},
   max_characters: {},
-  // Of tools that are rejected as a whole.
+  // Of tools that are rejected altogether.
   citations: {},
   max_content_tokens: {},
   url_sources: {},
@@ -282,14 +282,14 @@ describe('an edit that clears thinking', () => {
     ['all', undefined, 'abcd'],
     ['the last two turns', { type: 'thinking_turns', value: 2 }, 'abcd'],
     ['the last turn', { type: 'thinking_turns', value: 1 }, 'cd'],
-  ])('keeps %s, including the calls within a turn', async (_, keep, kept) => {
+  ])('retains %s, including the calls within a turn', async (_, keep, kept) => {
     const context_management = keep && edit(keep);
     const { chat } = await convert({ messages, ...(context_management ? { context_management } : {}) });
     const details = chat.messages.flatMap(({ reasoning_details }) => (reasoning_details ?? []) as { text: string }[]);
     expect(details.map(({ text }) => text).join('')).toBe(kept);
   });
 
-  test('keeps the last turn by default, and is rejected with another number', async () => {
+  test('retains the last turn by default, and is rejected with another number', async () => {
     expect(await convert({ messages, context_management: edit() })).toEqual(
       await convert({ messages, context_management: edit({ type: 'thinking_turns', value: 1 }) }),
     );

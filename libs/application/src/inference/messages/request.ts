@@ -10,7 +10,7 @@ import {
   assertNoThread,
   assertSupported,
   OUTPUT_CONFIG_RULES,
-  parseKeptThinkingTurns,
+  parseRetainedThinkingTurns,
   REQUEST_RULES,
   THINKING_RULES,
 } from './unsupported.ts';
@@ -39,7 +39,7 @@ export async function parseMessagesRequest(body: MessagesBody): Promise<ParsedMe
   assertSupported(body.output_config ?? {}, OUTPUT_CONFIG_RULES, 'output_config.');
   assertSupported(body.thinking ?? {}, THINKING_RULES, 'thinking.');
   const { max_tokens, stop_sequences, metadata } = body;
-  const turns = await toChatMessages(body.messages, parseKeptThinkingTurns(body.context_management));
+  const turns = await toChatMessages(body.messages, parseRetainedThinkingTurns(body.context_management));
   const chat: Record<string, unknown> = {
     messages: withCacheControl([...toSystemMessages(body.system), ...turns], body),
   };

@@ -25,19 +25,19 @@ export function toSystemMessages(system: string | readonly unknown[] | null | un
 }
 
 /**
- * @param keptThinkingTurns for how many of the last turns with thinking it is kept
+ * @param retainedThinkingTurns for how many of the last turns with thinking it is retained
  * @throws InvalidRequestError (400) naming the message or content block
  */
 export async function toChatMessages(
   turns: readonly unknown[],
-  keptThinkingTurns = Number.POSITIVE_INFINITY,
+  retainedThinkingTurns = Number.POSITIVE_INFINITY,
 ): Promise<readonly ChatMessage[]> {
   const callIds = new Set<string>();
   const messages: ChatMessage[] = [];
   const parts = new WorkParts();
   const decoder = new ReasoningDecoder();
   const openTurn = findOpenTurn(turns);
-  const firstThinking = findFirstKeptThinking(turns, keptThinkingTurns);
+  const firstThinking = findFirstRetainedThinking(turns, retainedThinkingTurns);
   const lastUserTurn = turns.findLastIndex((turn) => isJsonObject(turn) && turn.role === 'user');
   for (const [at, turn] of turns.entries()) {
     const param = `messages[${at}]`;
@@ -45,7 +45,7 @@ export async function toChatMessages(
     const { role, content } = turn;
     if (role === 'user') messages.push(...toUserMessages(content, `${param}.content`, callIds));
     else if (role === 'assistant') {
-      const options = { callIds, decoder, keepsThinking: at >= firstThinking };
+      const options = { callIds, decoder, retainsThinking: at >= firstThinking };
       const message = await toAssistantMessage(content, `${param}.content`, options);
       const content_blocks = at === openTurn ? parseSearchBlocks(content) : undefined;
       messages.push(content_blocks ? { ...message, content_blocks } : message);
@@ -67,17 +67,17 @@ function findOpenTurn(turns: readonly unknown[]): number {
 }
 
 /**
- * Returns the position from which turns keep their thinking. A turn of the assistant continues after the results of its
+ * Returns the position from which turns retain their thinking. A turn of the assistant continues after the results of its
  * calls, so all of its messages count as one.
  */
-function findFirstKeptThinking(turns: readonly unknown[], keptTurns: number): number {
-  if (keptTurns === Number.POSITIVE_INFINITY) return 0;
+function findFirstRetainedThinking(turns: readonly unknown[], retainedTurns: number): number {
+  if (retainedTurns === Number.POSITIVE_INFINITY) return 0;
   let [turnCount, isCounted] = [0, false];
   for (let at = turns.length - 1; at >= 0; at--) {
     const turn = turns[at];
     if (!isJsonObject(turn)) continue;
     if (turn.role === 'user' && !isToolResultTurn(turn)) {
-      if (turnCount >= keptTurns) return at;
+      if (turnCount >= retainedTurns) return at;
       isCounted = false;
     }
     if (isCounted || turn.role !== 'assistant' || !hasThinking(turn)) continue;
@@ -133,14 +133,14 @@ function toToolMessage(block: JsonObject, param: string, callIds: ReadonlySet<st
 interface AssistantOptions {
   readonly callIds: Set<string>;
   readonly decoder: ReasoningDecoder;
-  readonly keepsThinking: boolean;
+  readonly retainsThinking: boolean;
 }
 
 /** Combines the blocks of an assistant's turn, which are reasoning, content and tool calls, into one message. */
 async function toAssistantMessage(
   content: unknown,
   param: string,
-  { callIds, decoder, keepsThinking }: AssistantOptions,
+  { callIds, decoder, retainsThinking }: AssistantOptions,
 ): Promise<ChatMessage> {
   if (typeof content === 'string') return { role: 'assistant', content };
   const parts: JsonObject[] = [];
@@ -150,7 +150,7 @@ async function toAssistantMessage(
     const { type } = block;
     if (type === 'tool_use') calls.push(await toToolCall(block, at, callIds));
     else if (isThinking(block)) {
-      if (keepsThinking) details.push(...toReasoningDetails(block, { index: details.length, decoder, param: at }));
+      if (retainsThinking) details.push(...toReasoningDetails(block, { index: details.length, decoder, param: at }));
     } else if (!isSearchBlock(block)) parts.push(...toChatParts(block, at));
   }
   return {

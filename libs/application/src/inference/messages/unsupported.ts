@@ -9,7 +9,7 @@ import { InvalidRequestError } from '../../errors.ts';
 /** Returns whether a value changes nothing. Null, missing and empty arrays always change nothing. */
 type IsAccepted = (value: unknown) => boolean;
 
-type Rules = Readonly<Record<string, IsAccepted>>;
+type AcceptedValues = Readonly<Record<string, IsAccepted>>;
 
 const never: IsAccepted = () => false;
 const only =
@@ -21,7 +21,7 @@ const withField =
   (value) =>
     isJsonObject(value) && (!isSet(value[name]) || isAccepted(value[name]));
 
-export const REQUEST_RULES: Rules = {
+export const REQUEST_RULES: AcceptedValues = {
   billing_policy: withField('bill_to', only('self')),
   compaction: never,
   container: never,
@@ -34,32 +34,32 @@ export const REQUEST_RULES: Rules = {
 };
 
 /**
- * Rejects a conversation that the server would store. Anthropic's clients, such as the tool runner of the SDK, send it
- * again as a whole after an error with this code.
+ * Rejects a conversation that the server would store. Anthropic's clients, such as the tool runner of the SDK, send all
+ * of it after an error with this code.
  * @throws InvalidRequestError (400)
  */
 export function assertNoThread({ thread }: JsonObject): void {
   if (!isSet(thread)) return;
-  const message = 'thread is not supported: send the whole conversation without it';
+  const message = 'thread is not supported: send the complete conversation without it';
   throw new InvalidRequestError(400, message, 'thread', { code: 'thread_unsupported_request' });
 }
 
-export const OUTPUT_CONFIG_RULES: Rules = { task_budget: never };
+export const OUTPUT_CONFIG_RULES: AcceptedValues = { task_budget: never };
 
 /** Blocks of thinking that no longer fit are always dropped. */
-export const THINKING_RULES: Rules = {
+export const THINKING_RULES: AcceptedValues = {
   block_binding: withField('prefix_mismatch_behavior', only('drop_block')),
 };
 
-export const SYSTEM_MESSAGE_RULES: Rules = { output_config: withField('effort', never) };
+export const SYSTEM_MESSAGE_RULES: AcceptedValues = { output_config: withField('effort', never) };
 
 /** Code that the model runs, which is not supported, is the only other caller. */
-export const TOOL_RULES: Rules = {
+export const TOOL_RULES: AcceptedValues = {
   allowed_callers: (value) => Array.isArray(value) && value.includes('direct'),
   response_inclusion: only('full'),
 };
 
-export const BLOCK_RULES: Rules = {
+export const BLOCK_RULES: AcceptedValues = {
   citations: (value) => Array.isArray(value) || withField('enabled', only(false))(value),
   transformations: withField('oversized_image', only('downsize')),
 };
@@ -68,8 +68,8 @@ export const BLOCK_RULES: Rules = {
  * @param path of the object in the request, with a final dot; empty for the request itself
  * @throws InvalidRequestError (400) naming the member that is not supported
  */
-export function assertSupported(object: JsonObject, rules: Rules, path = ''): void {
-  for (const [name, isAccepted] of Object.entries(rules)) {
+export function assertSupported(object: JsonObject, accepted: AcceptedValues, path = ''): void {
+  for (const [name, isAccepted] of Object.entries(accepted)) {
     const value = object[name];
     if (!isSet(value) || isAccepted(value)) continue;
     const param = path + name;
@@ -84,29 +84,29 @@ function isSet(value: unknown): boolean {
 
 /**
  * Parses `context_management`: of its edits, only the one that clears old thinking is supported.
- * @returns for how many turns of the assistant thinking is kept
+ * @returns for how many turns of the assistant thinking is retained
  * @throws InvalidRequestError (400) naming the edit that is invalid or not supported
  */
-export function parseKeptThinkingTurns(contextManagement: unknown): number {
+export function parseRetainedThinkingTurns(contextManagement: unknown): number {
   if (!isSet(contextManagement)) return Number.POSITIVE_INFINITY;
   const edits = isJsonObject(contextManagement) ? (contextManagement.edits ?? []) : undefined;
   if (!Array.isArray(edits)) throw invalidRequest('edits must be an array', 'context_management.edits');
-  let keptTurns = Number.POSITIVE_INFINITY;
+  let retainedTurns = Number.POSITIVE_INFINITY;
   for (const [at, edit] of edits.entries())
-    keptTurns = Math.min(keptTurns, parseEdit(edit, `context_management.edits[${at}]`));
-  return keptTurns;
+    retainedTurns = Math.min(retainedTurns, parseEdit(edit, `context_management.edits[${at}]`));
+  return retainedTurns;
 }
 
-/** Anthropic's default is to keep the thinking of the last turn. */
+/** Anthropic's default is to retain the thinking of the last turn. */
 function parseEdit(edit: unknown, param: string): number {
-  const { type, keep } = isJsonObject(edit) ? edit : {};
+  const { type, keep: retained } = isJsonObject(edit) ? edit : {};
   if (type !== 'clear_thinking_20251015')
     throw invalidRequest('Only edits of the type "clear_thinking_20251015" are supported', `${param}.type`);
-  if (!isSet(keep)) return 1;
-  if (keep === 'all' || (isJsonObject(keep) && keep.type === 'all')) return Number.POSITIVE_INFINITY;
-  const { type: unit, value } = isJsonObject(keep) ? keep : {};
+  if (!isSet(retained)) return 1;
+  if (retained === 'all' || (isJsonObject(retained) && retained.type === 'all')) return Number.POSITIVE_INFINITY;
+  const { type: unit, value } = isJsonObject(retained) ? retained : {};
   if (unit === 'thinking_turns' && Number.isSafeInteger(value) && (value as number) >= 1) return value as number;
-  throw invalidRequest('keep must be "all" or a number of thinking_turns', `${param}.keep`);
+  throw invalidRequest('The number of thinking_turns must be positive, or "all"', `${param}.keep`);
 }
 
 function invalidRequest(message: string, param: string): InvalidRequestError {
