@@ -56,9 +56,9 @@ export class ModelsController {
     const { serialized, rows, retiredRows, medians } = this.refreshCache(await this.medians.loadByModel());
     const includesRetired = isTrue(query.include_retired);
     if (anthropicVersion !== undefined) {
-      const select = (listed: readonly ModelJson[]) => filterRows(listed, filter, isPopular, permitted);
-      const models = [select(rows), select(retiredRows)] as const;
-      return Buffer.from(JSON.stringify(createAnthropicModelPage(models, query, includesRetired)));
+      const select = (models: readonly ModelJson[]) => filterRows(models, filter, isPopular, permitted);
+      const selected = [select(rows), select(retiredRows)] as const;
+      return Buffer.from(JSON.stringify(createAnthropicModelPage(selected, query, includesRetired)));
     }
     const key = JSON.stringify([filter.includesPrivate, isPopular, includesRetired, filter.types, permitted ?? null]);
     const listing = { rows: includesRetired ? [...rows, ...retiredRows] : rows, medians };

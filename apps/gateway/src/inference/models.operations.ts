@@ -2,14 +2,14 @@ import { jsonContent, type OperationOptions } from '../openapi/operation.ts';
 import { ModelsQuery } from './models.requests.ts';
 import { EndpointList, ModelList, ModelSchema } from './models.schemas.ts';
 
-const ANTHROPIC_NOTE =
+const ANTHROPIC_FORMAT =
   'With the header `anthropic-version`, which Anthropic’s clients send, the response has the format of Anthropic’s Models API.';
 
 export const listModels: OperationOptions = {
   id: 'listModels',
   tag: 'Models',
   summary: 'Lists models and their prices',
-  description: ANTHROPIC_NOTE,
+  description: ANTHROPIC_FORMAT,
   sharedWithAnthropic: true,
   auth: 'optional',
   cacheable: true,
@@ -21,7 +21,7 @@ export const getModel: OperationOptions = {
   id: 'getModel',
   tag: 'Models',
   summary: 'Returns one model',
-  description: ANTHROPIC_NOTE,
+  description: ANTHROPIC_FORMAT,
   sharedWithAnthropic: true,
   auth: 'optional',
   cacheable: true,
