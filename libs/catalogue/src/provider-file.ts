@@ -39,6 +39,8 @@ export interface BillFile {
   readonly paidElsewhere?: string;
   /** Paths of conditions of the price, such as a tier, each with the values to which the catalogue's prices apply. */
   readonly terms?: Readonly<Record<string, readonly string[]>>;
+  /** Path of the total of all tokens, and of its disjoint parts, all of which are charged. */
+  readonly tokens?: { readonly total: string; readonly parts: readonly string[] };
 }
 
 /** How a provider lists its models. */
@@ -118,6 +120,7 @@ const provider = objectRule({
       cost: optionalRule(responsePath),
       paidElsewhere: optionalRule(responsePath),
       terms: optionalRule(mapRule(texts)),
+      tokens: optionalRule(objectRule({ total: responsePath, parts: listRule(responsePath) })),
     }),
   ),
   always: optionalRule(mapRule(text)),

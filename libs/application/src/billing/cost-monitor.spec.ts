@@ -78,6 +78,13 @@ test('cache writes for an hour, which are never requested, are reported once', (
   expect(reports).toEqual(['openrouter cached input of deepseek/deepseek-r1 for an hour, which was not requested']);
 });
 
+test('tokens that only the total includes are reported once', () => {
+  for (const uncountedTokens of [undefined, 0, 7, 8])
+    monitor.record(CALL, uncountedTokens === undefined ? {} : { uncountedTokens });
+  expect(reports).toEqual(['openrouter reports more tokens in all for deepseek/deepseek-r1 than it lists']);
+  expect(monitor.list()).toMatchObject([{ subject: 'uncounted tokens', calls: 2 }]);
+});
+
 test('the number of observations is limited', () => {
   for (let i = 0; i < 2_100; i++) monitor.record(CALL, { terms: { service_tier: `tier-${i}` } });
   expect(monitor.list()).toHaveLength(2_000);

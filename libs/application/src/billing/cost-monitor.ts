@@ -11,12 +11,16 @@ const MAX_OBSERVATIONS = 2_000;
 const COST = 'cost';
 const IMPLAUSIBLE_COST = 'implausible cost';
 const HOUR_CACHE_WRITES = 'cache writes for an hour';
+const UNCOUNTED_TOKENS = 'uncounted tokens';
 
 export interface CostObservation {
   readonly model: string;
   /** Slug of the provider that invoices the calls. */
   readonly provider: string;
-  /** `cost`, `implausible cost`, `cache writes for an hour`, or a condition of the price such as `service_tier priority`. */
+  /**
+   * `cost`, `implausible cost`, `cache writes for an hour`, `uncounted tokens`, or a condition of the price such as
+   * `service_tier priority`.
+   */
   readonly subject: string;
   /** Number of calls since the start of this process. */
   readonly calls: number;
@@ -46,6 +50,7 @@ export class CostMonitor {
     else if (isDifferent === false) this.recordAgreement(call);
     if (bill.isImplausible) this.count(call, IMPLAUSIBLE_COST);
     if (call.usage.cacheWriteHour) this.count(call, HOUR_CACHE_WRITES);
+    if (bill.uncountedTokens) this.count(call, UNCOUNTED_TOKENS);
     for (const subject of formatTerms(bill.terms)) this.count(call, subject);
   }
 
@@ -91,6 +96,7 @@ function formatTerms(terms: PriceTerms = {}): readonly string[] {
 function formatProblem({ of, creditor }: BilledCall, subject: string): string {
   if (subject === COST) return `${creditor} reports another cost for ${of} than the catalogue`;
   if (subject === HOUR_CACHE_WRITES) return `${creditor} cached input of ${of} for an hour, which was not requested`;
+  if (subject === UNCOUNTED_TOKENS) return `${creditor} reports more tokens in all for ${of} than it lists`;
   if (subject === IMPLAUSIBLE_COST) return `${creditor} reports a cost for ${of} that is not plausible`;
   return `${creditor} served ${of} with ${subject}, which the catalogue has no price for`;
 }
@@ -98,6 +104,7 @@ function formatProblem({ of, creditor }: BilledCall, subject: string): string {
 function getAdvice(subject: string): string {
   if (subject === HOUR_CACHE_WRITES)
     return 'correct the settings of the account at the provider; such writes are charged at their own price until then';
+  if (subject === UNCOUNTED_TOKENS) return 'compare the invoice: these tokens are not charged to customers';
   if (subject === IMPLAUSIBLE_COST) return 'the cost is ignored';
   if (subject === COST) return 'correct the price in the catalogue; "npm run ledger -- costs" lists the amounts';
   return 'correct the settings of the account at the provider; calls are charged at the standard price until then';

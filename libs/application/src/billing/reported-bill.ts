@@ -7,6 +7,8 @@ export interface ReportedBill {
   readonly cost?: PicoUsd;
   /** Conditions of its price that it names, such as `service_tier`, if they are not the ones that the gateway requests. */
   readonly terms?: PriceTerms;
+  /** Tokens that only the total of the usage includes, such as hidden reasoning. They are not charged. */
+  readonly uncountedTokens?: number;
   /** The provider reports a cost that cannot be true. */
   readonly isImplausible?: true;
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { readProviders } from '#catalogue';
 import { mergeReportedBills, parseReportedBill } from './reported-bill.ts';
 
 const FORMAT = {
@@ -69,5 +70,40 @@ test('reports of several events are combined', () => {
   expect(mergeReportedBills(earlier, { cost: 7n as never, terms: { speed: 'fast' } })).toEqual({
     cost: 7n,
     terms: { service_tier: 'priority', speed: 'fast' },
+  });
+});
+
+describe('tokens that only the total includes', () => {
+  const tokens = { total: 'usage.total_tokens', parts: ['usage.prompt_tokens', 'usage.completion_tokens'] };
+  test.each([
+    [{ prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 }, { uncountedTokens: 0 }],
+    [{ prompt_tokens: 5, completion_tokens: 2, total_tokens: 107 }, { uncountedTokens: 100 }],
+    [{ prompt_tokens: 5, completion_tokens: 2, total_tokens: 3 }, { uncountedTokens: 0 }],
+    [{ prompt_tokens: 5, total_tokens: 7 }, { uncountedTokens: 2 }],
+    [{ prompt_tokens: 5, completion_tokens: 2 }, {}],
+    [{ prompt_tokens: 5, completion_tokens: 2, total_tokens: -1 }, {}],
+    [{ prompt_tokens: 5, completion_tokens: 2, total_tokens: 'many' }, {}],
+  ])('of the usage %j are %j', (usage, expected) => {
+    expect(parseReportedBill({ usage }, { tokens })).toEqual(expected);
+  });
+
+  const chat = { usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 10 } };
+  test.each([
+    ['openai', chat],
+    ['openai', { usage: { input_tokens: 5, output_tokens: 2, total_tokens: 10 } }],
+    ['openrouter', chat],
+    ['groq', chat],
+    ['deepinfra', chat],
+    [
+      'google',
+      { usageMetadata: { promptTokenCount: 4, candidatesTokenCount: 1, thoughtsTokenCount: 2, totalTokenCount: 10 } },
+    ],
+  ])('are found in the responses of %s', (slug, response) => {
+    const { bill = {} } = readProviders().find((provider) => provider.slug === slug) ?? {};
+    expect(parseReportedBill(response, bill)).toEqual({ uncountedTokens: 3 });
+  });
+
+  test('are those of the last event of a stream', () => {
+    expect(mergeReportedBills({ uncountedTokens: 3 }, { uncountedTokens: 0 })).toEqual({ uncountedTokens: 0 });
   });
 });

@@ -1,6 +1,7 @@
 /** Reads what a provider reports about its bill of a call. Where a response contains it is data of the provider. */
 import { getByPath, type ReportedBill } from '#application';
 import { type PicoUsd, parseUsd } from '#kernel';
+import { parseTokenCount } from './parse-reported.ts';
 
 export interface BillFormat {
   /** Path of the cost in USD in a response, such as `usage.cost`. Of a stream, in the event with the usage. */
@@ -15,6 +16,8 @@ export interface BillFormat {
    * condition that a response omits is one of them.
    */
   readonly terms?: Readonly<Record<string, readonly string[]>> | undefined;
+  /** Path of the total of all tokens, and of its disjoint parts, all of which are charged. */
+  readonly tokens?: { readonly total: string; readonly parts: readonly string[] } | undefined;
 }
 
 /** More than any call costs. A higher cost is not stored. */
@@ -26,7 +29,7 @@ const DECIMAL = /^\d{1,40}(\.\d{1,40})?(e[+-]?\d{1,3})?$/i;
 const TERM = /^[\w.:-]{1,40}$/;
 
 /** Never throws: a report that cannot be read must not fail a response that can. Runs for each event with a usage. */
-export function parseReportedBill(response: unknown, { cost, paidElsewhere, terms }: BillFormat): ReportedBill {
+export function parseReportedBill(response: unknown, { cost, paidElsewhere, terms, tokens }: BillFormat): ReportedBill {
   const bill: { -readonly [Field in keyof ReportedBill]: ReportedBill[Field] } = {};
   const reported = cost === undefined ? undefined : getByPath(response, cost);
   if (reported !== undefined && reported !== null && !(paidElsewhere && getByPath(response, paidElsewhere) === true)) {
@@ -38,6 +41,11 @@ export function parseReportedBill(response: unknown, { cost, paidElsewhere, term
     const value = getByPath(response, path);
     if (typeof value !== 'string' || terms[path]?.includes(value) || !TERM.test(value)) continue;
     bill.terms = { ...bill.terms, [path.slice(path.lastIndexOf('.') + 1)]: value };
+  }
+  const total = tokens && parseTokenCount(getByPath(response, tokens.total));
+  if (tokens && total !== undefined) {
+    const parts = tokens.parts.map((path) => parseTokenCount(getByPath(response, path)) ?? 0);
+    bill.uncountedTokens = Math.max(total - parts.reduce((sum, count) => sum + count, 0), 0);
   }
   return bill;
 }
