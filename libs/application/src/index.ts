@@ -84,6 +84,7 @@ export {
   RunDataLookup,
   RunDataLookupHandler,
 } from './data/run-data-lookup.ts';
+export { type Download, DownloadError, Downloader, type DownloadLimits } from './downloads.ts';
 export {
   createCredentialError,
   createOperatorError,
@@ -176,7 +177,6 @@ export {
 export { DEFAULT_SPEECH_MODEL, isListedForLanguage, listLanguages } from './media/audio/voices.ts';
 export { toBlob } from './media/blob.ts';
 export { type DataUri, isDataUri, parseDataUri } from './media/data-uri.ts';
-export { type Download, DownloadError, Downloader, type DownloadLimits } from './media/downloads.ts';
 export {
   type ByteRange,
   type FileName,

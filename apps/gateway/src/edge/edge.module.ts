@@ -142,20 +142,22 @@ const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
         FreeModelLimits,
         PayPerRequestGate,
         CatalogueService,
+        BodyParser,
       ],
       useFactory: (
         role: ProcessRole,
-        ...[payers, idempotency, authenticator, freeModelLimits, gate, catalogues]: [
+        ...[payers, idempotency, authenticator, freeModelLimits, gate, catalogues, bodies]: [
           PaidRequestDependencies['payers'],
           IdempotencyService,
           Authenticator,
           FreeModelLimits,
           PayPerRequestGate,
           CatalogueService,
+          BodyParser,
         ]
       ) => {
         const retirementNotices = new RetirementNotices(catalogues);
-        const dependencies = { payers, idempotency, authenticator, freeModelLimits, gate, retirementNotices };
+        const dependencies = { payers, idempotency, authenticator, freeModelLimits, gate, retirementNotices, bodies };
         return role.closeOnExit(new PaidRequestHandler(dependencies));
       },
     },

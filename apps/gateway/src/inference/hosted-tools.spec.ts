@@ -138,7 +138,7 @@ test.each([
   ['type', { type: 'input_file', file_url: 'https://a.example/a.pdf' }, MODELS],
   ['type', { type: 'container_upload', file_id: 'file-1' }, MODELS],
   ['file.file_id', { type: 'file', file: { file_id: 'file-1', file_data: 'data:text/plain,a' } }, SEEING],
-  ['file.file_url', { type: 'file', file: { file_url: 'https://a.example/a.pdf' } }, SEEING],
+  ['file.file_url', { type: 'file', file: { file_url: 'ftp://a.example/a.pdf' } }, SEEING],
   ['image_url.url', { type: 'image_url', image_url: { url: PDF } }, SEEING],
   ['type', { type: 'file', file: { file_data: PDF } }, OCR],
   ['type', { type: 'video_url', video_url: { url: 'https://a.example/a.mp4' } }, OCR],

@@ -13,6 +13,7 @@ import {
   CreateEmbeddingsHandler,
   CreateMessageHandler,
   CreateResponseHandler,
+  Downloader,
   EndpointHealth,
   HeavyWorkQueue,
   InferenceServices,
@@ -25,7 +26,7 @@ import {
   TokenCounter,
 } from '#application';
 import { Foundation } from '#foundation';
-import { CatalogueModule, ProcessRole, ProvidersModule } from '#modules';
+import { CatalogueModule, FilesModule, ProcessRole, ProvidersModule } from '#modules';
 import { ContentDatabase } from '../edge/content.providers.ts';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { MedianCosts } from '../edge/reading/median-costs.ts';
@@ -39,7 +40,7 @@ import { openResponseStore } from './open-response-store.ts';
 import { ResponsesController } from './responses.controller.ts';
 
 @Module({
-  imports: [EdgeModule, CatalogueModule, ProvidersModule],
+  imports: [EdgeModule, CatalogueModule, FilesModule, ProvidersModule],
   controllers: [
     ChatController,
     CompletionsController,
@@ -56,9 +57,9 @@ import { ResponsesController } from './responses.controller.ts';
     },
     {
       provide: InferenceServices,
-      inject: [ProviderRegistry, TokenCounter],
-      useFactory: (providers: ProviderRegistry, tokenCounter: TokenCounter) =>
-        new InferenceServices(providers, tokenCounter),
+      inject: [ProviderRegistry, TokenCounter, Downloader],
+      useFactory: (providers: ProviderRegistry, tokenCounter: TokenCounter, downloads: Downloader) =>
+        new InferenceServices(providers, tokenCounter, downloads),
     },
     {
       provide: ChatQuoter,

@@ -265,8 +265,8 @@ describe('tools', () => {
       { tools: [SHOUT], tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'custom', name: 'x' }] } },
     ],
     [
-      'input[0].content[0].file_url',
-      { input: [{ role: 'user', content: [{ type: 'input_file', file_url: 'https://x' }] }] },
+      'input[0].content[0].file_id',
+      { input: [{ role: 'user', content: [{ type: 'input_file', file_id: 'file-1' }] }] },
     ],
     ['input[0]', { input: [{ type: 'custom_tool_call', call_id: 'c', name: 'x' }] }],
     ['input[0].call_id', { input: [{ type: 'custom_tool_call_output', call_id: 'c', output: 'x' }] }],

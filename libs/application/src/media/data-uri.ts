@@ -1,6 +1,7 @@
 /** Files that are contained in a URI (RFC 2397). */
+
+import { DownloadError } from '../downloads.ts';
 import { divide } from '../event-loop.ts';
-import { DownloadError } from './downloads.ts';
 
 const HEAD = /^data:(?<type>[\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[\w.+-]+)*;base64,/i;
 /** Maximum length of the part before the data. */

@@ -90,9 +90,12 @@ export interface TappedWorld {
 }
 
 /** Opens a world whose calls to models are recorded. */
-export async function openTappedWorld(models: readonly object[] = []): Promise<TappedWorld> {
+export async function openTappedWorld(
+  models: readonly object[] = [],
+  settings: Readonly<Record<string, string>> = {},
+): Promise<TappedWorld> {
   const tap = await Wiretap.open();
-  const world = await TestWorld.open(tap.settings, models);
+  const world = await TestWorld.open({ ...tap.settings, ...settings }, models);
   tap.target = world.sandbox;
   const close = async () => {
     await world.close();

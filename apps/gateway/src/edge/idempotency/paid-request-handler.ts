@@ -24,6 +24,7 @@ import { completeHeaders } from '../responses/response-headers.ts';
 import { attachRecording, HttpClientConnection, ResponseRecording } from '../responses/response-recording.ts';
 import type { RetirementNotices } from '../responses/retirement-notices.ts';
 import { Upload } from '../uploads/upload.ts';
+import type { BodyParser } from '../validation/body-parser.ts';
 
 const IDEMPOTENCY_KEY_PATTERN = /^[\x20-\x7e]{1,255}$/;
 
@@ -52,6 +53,7 @@ export interface PaidRequestDependencies {
   readonly freeModelLimits: FreeModelLimits;
   readonly gate: PayPerRequestGate;
   readonly retirementNotices: RetirementNotices;
+  readonly bodies: BodyParser;
 }
 
 /**
@@ -156,7 +158,7 @@ export class PaidRequestHandler {
 
   private runOperation(reply: FastifyReply, payer: Payer, { serve }: PaidOperation): Promise<unknown> {
     const notifyingPayer = this.dependencies.retirementNotices.wrapPayer(payer, reply);
-    return runWithUpload(reply, () => serve(notifyingPayer, new HttpClientConnection(reply)));
+    return runWithUpload(reply, () => serve(notifyingPayer, new HttpClientConnection(reply, this.dependencies.bodies)));
   }
 
   /**

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import type { ChatConnection, SavedHttpResponse } from '#application';
+import type { BodyParser } from '../validation/body-parser.ts';
 import { completeHeaders } from './response-headers.ts';
 
 /** A longer response is delivered, but not saved. */
@@ -83,7 +84,10 @@ export function waitForDisconnect({ raw }: FastifyReply, onClose?: () => void): 
  * no listener here.
  */
 export class HttpClientConnection implements ChatConnection {
-  constructor(private readonly reply: FastifyReply) {}
+  constructor(
+    private readonly reply: FastifyReply,
+    private readonly bodies: Pick<BodyParser, 'reserveMemory'>,
+  ) {}
 
   get disconnected(): Promise<void> {
     return waitForDisconnect(this.reply);
@@ -96,6 +100,10 @@ export class HttpClientConnection implements ChatConnection {
   reportIgnoredSearch(isIgnored: boolean): void {
     if (isIgnored) this.reply.header('x-web-search-ignored', 'true');
     else this.reply.removeHeader('x-web-search-ignored');
+  }
+
+  reserveMemory(bytes: number): Promise<void> {
+    return this.bodies.reserveMemory(this.reply, bytes);
   }
 }
 

@@ -19,6 +19,7 @@ import { withResults } from '../search/results.ts';
 import { SearchChat } from '../search/search-chat.ts';
 import type { PreSearchPlan, SearchPlan, ToolSearchPlan } from '../search/search-plan.ts';
 import { ChatQuoter } from './chat-quoter.ts';
+import { FilesByUrl, MAX_FILE_BYTES } from './files-by-url.ts';
 import { combineOrders, findHighest, serveWithFallbacks } from './model-orders.ts';
 import { NativeSearchChat } from './native-search-chat.ts';
 import { type ChatOrder, limitSearchesToHold } from './quote-chat.ts';
@@ -53,6 +54,8 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
 
   async complete(payer: Payer, request: ChatParams, client?: CompletionWriter): Promise<BilledCompletion | undefined> {
     const untruncated = this.quoter.createOrders(payer, request, client !== undefined);
+    const files = new FilesByUrl(untruncated[0]);
+    if (!files.isEmpty) await request.connection.reserveMemory(MAX_FILE_BYTES);
     try {
       const orders = await this.quoter.truncate(payer, untruncated);
       const order = combineOrders(orders);
@@ -61,7 +64,8 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
         return serveWithFallbacks(orders, purchase, {
           serve: async (one) => {
             request.connection.reportIgnoredSearch(one.ignoresSearch);
-            return use(await createChatExecutor(one, purchase, { services: this.services, preSearch }));
+            const inlined = await files.inline(one, this.services.downloads, purchase.signal);
+            return use(await createChatExecutor(inlined, purchase, { services: this.services, preSearch }));
           },
           canServe: ({ plan }) => preSearch.isUsableFor(plan),
         });

@@ -9,6 +9,9 @@ import { InvalidRequestError } from '../../errors.ts';
 
 import type { ChatBody } from './chat-body.ts';
 
+/** Maximum number of files by URL in a request, including the conversation that it continues. */
+const MAX_FILE_URLS = 5;
+
 /** Types of content parts, and the input that a model must support for them, as the catalogue names it. */
 const INPUT_BY_PART_TYPE: ReadonlyMap<unknown, string> = new Map([
   ['text', 'text'],
@@ -26,14 +29,22 @@ const INPUT_BY_PART_TYPE: ReadonlyMap<unknown, string> = new Map([
  * @throws InvalidRequestError (400) naming the content part
  */
 export function assertSupportedContent({ messages }: ChatBody, model: Pick<TokenPricedModel, 'id' | 'inputs'>): void {
+  let fileUrls = 0;
   for (const [i, message] of messages.entries()) {
     const { content } = message;
     // Reading a missing field takes several times as long as to check whether there is one.
     if (Object.hasOwn(message, 'images') && Array.isArray(message.images) && message.images.length > 0)
       throw invalidContent('Images must be content parts of the type "image_url"', `messages[${i}].images`);
     if (!Array.isArray(content)) continue;
-    for (const [j, part] of content.entries())
-      if (part?.type !== 'text') assertSupportedPart(part, model, `messages[${i}].content[${j}]`);
+    for (const [j, part] of content.entries()) {
+      if (part?.type === 'text') continue;
+      assertSupportedPart(part, model, `messages[${i}].content[${j}]`);
+      if (getFileUrl(part) !== undefined && ++fileUrls > MAX_FILE_URLS)
+        throw invalidContent(
+          `A request must have at most ${MAX_FILE_URLS} files by URL`,
+          `messages[${i}].content[${j}]`,
+        );
+    }
   }
 }
 
@@ -54,13 +65,15 @@ function assertSupportedPart(
   if (type === 'image_url') assertImage(isJsonObject(image_url) ? image_url.url : image_url, `${path}.image_url`);
 }
 
-/** A file given by id or URL has an unknown size, and one given by id may belong to another customer. */
-function assertFile(file: JsonObject, path: string): void {
-  for (const name of ['file_id', 'file_url'])
-    if ((file[name] ?? null) !== null)
-      throw invalidContent('Files by id or URL are not supported; send file_data', `${path}.${name}`);
-  if (typeof file.file_data !== 'string')
-    throw invalidContent(`${path}.file_data must be a data URL`, `${path}.file_data`);
+/** A file given by id may belong to another customer. */
+function assertFile({ file_id, file_data, file_url }: JsonObject, path: string): void {
+  if ((file_id ?? null) !== null)
+    throw invalidContent('Files by id are not supported; send file_data or file_url', `${path}.file_id`);
+  if (typeof file_data === 'string' && (file_url ?? null) === null) return;
+  if ((file_url ?? null) === null) throw invalidContent(`${path}.file_data must be a data URL`, `${path}.file_data`);
+  if (typeof file_url !== 'string' || (file_data ?? null) !== null || !/^https?:\/\//i.test(file_url))
+    throw invalidContent(`${path}.file_url must be an HTTP(S) URL without file_data`, `${path}.file_url`);
+  if (!URL.canParse(file_url)) throw invalidContent(`${path}.file_url must be a valid URL`, `${path}.file_url`);
 }
 
 /** A data URL must have an image type: a document in place of an image could have many times the tokens. */
@@ -71,4 +84,11 @@ function assertImage(url: unknown, path: string): void {
 
 function invalidContent(message: string, param: string): InvalidRequestError {
   return new InvalidRequestError(400, message, param);
+}
+
+/** Returns the URL of a file part in the format of chats or of Responses; undefined for any other part. */
+export function getFileUrl(part: unknown): string | undefined {
+  if (!isJsonObject(part) || (part.type !== 'file' && part.type !== 'input_file')) return undefined;
+  const { file_url, file_data } = isJsonObject(part.file) ? part.file : part;
+  return typeof file_url === 'string' && typeof file_data !== 'string' ? file_url : undefined;
 }

@@ -24,7 +24,7 @@ const BASE64_CHARACTERS_PER_TOKEN = 4;
  * A PDF is read as text and as images of its pages, and a page may have only a few bytes. Providers accept at most 100
  * pages and state 3,000 tokens for a dense page.
  */
-const MAX_TOKENS_PER_PDF = 300_000;
+export const MAX_TOKENS_PER_PDF = 300_000;
 /** The fewest tokens that the bound of a text has: 0.75 per byte, and 0.75 bytes per character in base64. */
 const MIN_TOKENS_PER_FILE_CHARACTER = 0.75 * 0.75;
 /** Types of attachments that are counted by size. */
@@ -124,7 +124,12 @@ function countCharacters(value: unknown): number {
 /** Returns the maximum tokens of a file or audio by its format; infinity for a video and 0 for an image. */
 function countMaxHiddenTokens({ type, file, input_audio }: Part, remainingTokens: number): number {
   if (type === 'input_audio') return countMaxAudioTokens(isJsonObject(input_audio) ? input_audio.data : undefined);
-  if (type === 'file') return countMaxFileTokens(isJsonObject(file) ? file.file_data : undefined, remainingTokens);
+  if (type === 'file') {
+    const { file_data, file_url } = isJsonObject(file) ? file : {};
+    // A file by URL is fetched later, and rejected if it could have more tokens.
+    if (typeof file_url === 'string' && typeof file_data !== 'string') return MAX_TOKENS_PER_PDF;
+    return countMaxFileTokens(file_data, remainingTokens);
+  }
   return type === 'video_url' ? Number.POSITIVE_INFINITY : 0;
 }
 
@@ -132,7 +137,7 @@ function countMaxHiddenTokens({ type, file, input_audio }: Part, remainingTokens
  * Only PDFs have a bound, and files that are declared as text or JSON and are not in another format. Other files may be
  * source code with one token per character, or compressed spreadsheets. A text that fills the context is not decoded.
  */
-function countMaxFileTokens(data: unknown, remainingTokens: number): number {
+export function countMaxFileTokens(data: unknown, remainingTokens: number): number {
   if (typeof data !== 'string') return Number.POSITIVE_INFINITY;
   if (PDF_DATA.test(data)) return MAX_TOKENS_PER_PDF;
   if (data.length * MIN_TOKENS_PER_FILE_CHARACTER > remainingTokens) return Number.POSITIVE_INFINITY;

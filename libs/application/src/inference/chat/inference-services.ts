@@ -1,10 +1,12 @@
+import type { Downloader } from '../../downloads.ts';
 import type { ProviderRegistry } from '../../providers/provider.ts';
 import type { TokenCounter } from '../../tokens/token-counter.ts';
 
-/** What every use case of a token-priced model needs: the providers, and the counter of tokens. */
+/** What every use case of a token-priced model needs: the providers, the counter of tokens, and files by URL. */
 export class InferenceServices {
   constructor(
     readonly providers: ProviderRegistry,
     readonly tokenCounter: TokenCounter,
+    readonly downloads: Downloader,
   ) {}
 }

@@ -10,6 +10,11 @@ import type { NativeRequest } from './native-request.ts';
 export interface ChatConnection extends ClientConnection {
   /** Called before the response of a model starts: whether the model is free and ignores the request's web search. */
   reportIgnoredSearch(isIgnored: boolean): void;
+  /**
+   * Reserves memory for what is fetched for the request, until its response has been sent.
+   * @throws Error if the process has no more memory for requests of the caller
+   */
+  reserveMemory(bytes: number): Promise<void>;
 }
 
 /** A chat request, converted from any of the protocols. */

@@ -99,15 +99,15 @@ function toImagePart({ image_url, detail }: JsonObject, param: string): JsonObje
   return { type: 'image_url', image_url: { url, ...(typeof detail === 'string' ? { detail } : {}) } };
 }
 
-/** Accepts only files within the request: the maximum price depends on their size, which a URL does not reveal. */
+/** A file by id may belong to another customer. One by URL is fetched after money is held. */
 function toFilePart(part: JsonObject, param: string): JsonObject {
-  const { file_data, filename } = isJsonObject(part.file) ? part.file : part;
-  if (typeof file_data !== 'string') {
-    const field = ['file_url', 'file_id'].find((key) => part[key] !== undefined && part[key] !== null) ?? 'file_data';
-    const message = `${param}.file_data must be a data URL; files by id or URL are not supported`;
-    throw invalidRequest(message, `${param}.${field}`);
-  }
-  return { type: 'file', file: { ...(typeof filename === 'string' ? { filename } : {}), file_data } };
+  const { file_data, file_url, filename } = isJsonObject(part.file) ? part.file : part;
+  const name = typeof filename === 'string' ? { filename } : {};
+  if (typeof file_data === 'string') return { type: 'file', file: { ...name, file_data } };
+  if (typeof file_url === 'string') return { type: 'file', file: { ...name, file_url } };
+  const field = (part.file_id ?? null) === null ? 'file_data' : 'file_id';
+  const message = `${param}.file_data must be a data URL, or file_url an HTTP(S) URL; files by id are not supported`;
+  throw invalidRequest(message, `${param}.${field}`);
 }
 
 function invalidRequest(message: string, param: string): InvalidRequestError {

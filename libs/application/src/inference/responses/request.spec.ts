@@ -324,7 +324,7 @@ describe('an invalid request', () => {
     ['input[0].content[0].type', part({})],
     ['input[0].content[0].text', part({ type: 'input_text' })],
     ['input[0].content[0].image_url', part({ type: 'input_image', file_id: 'file_1' })],
-    ['input[0].content[0].file_url', part({ type: 'input_file', file_url: 'https://x.example/a.pdf' })],
+    ['input[0].content[0].file_id', part({ type: 'input_file', file_id: 'file_1' })],
     ['input[0]', { input: [{ ...CALL, arguments: {} }] }],
     ['input[0].call_id', { input: [{ type: 'function_call_output', call_id: 'call_9', output: 'x' }] }],
     ['input[1].output', { input: [CALL, { type: 'function_call_output', call_id: 'call_1' }] }],

@@ -1,6 +1,7 @@
 /** Fetches, checks and stores generated videos. */
+
+import { DownloadError, type Downloader, type DownloadLimits } from '../../downloads.ts';
 import type { GeneratedFile } from '../../providers/media-calls.ts';
-import { DownloadError, type Downloader, type DownloadLimits } from '../downloads.ts';
 import type { FileStore } from '../file-store.ts';
 
 const MAX_BYTES = 512 * 1024 * 1024;
