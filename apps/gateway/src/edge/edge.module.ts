@@ -6,6 +6,7 @@ import {
   type Caller,
   CatalogueService,
   Clock,
+  FileStore,
   FreeModelLimits,
   getClaimLeaseMs,
   HeavyWorkQueue,
@@ -26,6 +27,7 @@ import type { Runtime } from '#kernel';
 import {
   BillingModule,
   CatalogueModule,
+  FilesModule,
   PaymentsModule,
   ProcessRole,
   SecretsModule,
@@ -56,7 +58,7 @@ const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
 
 /** Shared by all API modules: authentication, reads that include earlier writes, idempotency, and error handling. */
 @Module({
-  imports: [BillingModule, CatalogueModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule],
+  imports: [BillingModule, CatalogueModule, FilesModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule],
   providers: [
     PublicBaseUrl,
     HeavyWorkQueue,
@@ -87,8 +89,10 @@ const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
     },
     {
       provide: IdempotencyStore,
-      inject: [ProcessRole, Foundation, ContentDatabase, Secrets],
-      useFactory: openIdempotencyStore,
+      inject: [ProcessRole, Foundation, ContentDatabase, Secrets, FileStore],
+      useFactory: (
+        ...[role, foundation, content, secrets, files]: [ProcessRole, Foundation, ContentDatabase, Secrets, FileStore]
+      ) => openIdempotencyStore(role, foundation, content, { secrets, files }),
     },
     {
       provide: IdempotencyService,
@@ -216,9 +220,9 @@ async function openIdempotencyStore(
   role: ProcessRole,
   { runtime }: Foundation,
   { pool }: ContentDatabase,
-  secrets: Secrets,
+  { secrets, files }: { readonly secrets: Secrets; readonly files: FileStore },
 ) {
-  const store = new PostgresIdempotencyStore(pool, secrets, getClaimLeaseMs(role.settings));
+  const store = new PostgresIdempotencyStore(pool, secrets, files, getClaimLeaseMs(role.settings));
   const removeExpired = () =>
     store
       .removeExpired()

@@ -109,7 +109,7 @@ export interface Directive {
   readonly at: string | undefined;
   /** Number of results of a data provider, whatever was requested. */
   readonly results: number | undefined;
-  /** Minimum size of the response or file of a data provider in bytes. */
+  /** Minimum size in bytes of the response or file of a data provider, and of a PNG of OpenAI. */
   readonly bytes: number | undefined;
 }
 

@@ -1,3 +1,5 @@
+import type { FileName } from '../media/file-store.ts';
+
 /** The claim of a request on its idempotency key. */
 export interface IdempotencyClaim {
   /** Name of the payer's stream. */
@@ -30,7 +32,10 @@ export interface ExistingClaim extends IdempotencyClaim {
 export interface SavedHttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
+  /** Without the base64 text of `images`: the value of each `b64_json` is empty instead. */
   readonly body: Buffer;
+  /** The images of the response in their order, if it is too long to be saved with them. */
+  readonly images?: readonly FileName[];
   /** The connection was closed before the end of the response, and is closed there again for repeats. */
   readonly isIncomplete?: boolean;
 }
@@ -86,6 +91,11 @@ export abstract class IdempotencyStore {
    */
   abstract end(claim: IdempotencyClaim, outcome: ClaimOutcome, maxBytes?: number): Promise<boolean>;
 
-  /** @throws Error if the response was sealed with a master key that is not in the key ring, or was changed */
-  abstract open(sealedResponse: Buffer): Promise<SavedHttpResponse>;
+  /**
+   * Returns a response with its images.
+   * @returns undefined if an image no longer exists
+   * @throws Error if the response was sealed with a master key that is not in the key ring, or was changed;
+   *   FileStoreUnavailableError
+   */
+  abstract open(sealedResponse: Buffer): Promise<Omit<SavedHttpResponse, 'images'> | undefined>;
 }

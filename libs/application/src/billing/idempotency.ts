@@ -213,10 +213,11 @@ export class IdempotencyService {
     const existing = await mapStoreErrors(store.find(claim));
     if (!existing) throw inProgressError(source); // the earlier request has just ended without a charge
     if (existing.request !== claim.request) throw keyReusedError(source);
-    if (existing.sealedResponse) return store.open(existing.sealedResponse);
+    const saved = existing.sealedResponse && (await store.open(existing.sealedResponse));
+    if (saved) return saved;
     const recovered = existing.hasHold ? await recoverResponse?.(existing.requestId) : undefined;
     if (recovered) return recovered;
-    if (existing.isLost) throw responseLostError(source);
+    if (existing.isLost || existing.sealedResponse) throw responseLostError(source);
     if (existing.isRunning && !(await this.endStaleClaim(existing, createRetryPayer !== undefined)))
       throw inProgressError(source);
     const isRetry = existing.hasHold && (await this.checkCharged(existing, request));

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type IdempotencyClaim, Secrets } from '#application';
+import { type FileName, type IdempotencyClaim, Secrets } from '#application';
 import { eventStoreMigrations } from '#eventstore';
 import { migrate } from '#foundation';
 import { createTestDatabase, type TestDatabase } from '#testing';
@@ -11,6 +11,20 @@ import { PostgresResponseStore } from './stored-responses.ts';
 
 const ANSWER = { status: 200, headers: { 'content-type': 'audio/mpeg' }, body: Buffer.from([0, 10, 255, 10]) };
 
+/** The files of `a`: the bytes of each are its number. */
+const files = {
+  find: async ({ id, n }: FileName) =>
+    id === 'a'
+      ? {
+          mediaType: 'image/png',
+          size: 1,
+          read: async function* () {
+            yield Buffer.from([n]);
+          },
+        }
+      : undefined,
+};
+
 let database: TestDatabase;
 let pool: pg.Pool;
 let kept: PostgresIdempotencyStore;
@@ -19,7 +33,7 @@ beforeAll(async () => {
   await migrate(database.url, contentMigrations);
   pool = new pg.Pool({ connectionString: database.url });
   pool.on('error', () => {}); // the database may be dropped before the last connection is closed
-  kept = new PostgresIdempotencyStore(pool, new Secrets(randomBytes(32)), 60_000);
+  kept = new PostgresIdempotencyStore(pool, new Secrets(randomBytes(32)), files, 60_000);
 });
 afterAll(async () => {
   await pool.end();
@@ -256,7 +270,21 @@ describe('a saved response', () => {
     const { sealedResponse: answer } = (await kept.find(claim)) ?? {};
     if (!answer) throw new Error('the response was not saved');
     expect(await kept.open(answer)).toEqual(ANSWER);
-    const stranger = new PostgresIdempotencyStore(pool, new Secrets(randomBytes(32)), 60_000);
+    const stranger = new PostgresIdempotencyStore(pool, new Secrets(randomBytes(32)), files, 60_000);
     await expect(stranger.open(answer)).rejects.toThrow();
+  });
+
+  test('that was saved without its images has them again while their files exist', async () => {
+    const body = Buffer.from('{"b64_json":"","prompt":"\\"b64_json\\":\\"\\""},{"b64_json":""}');
+    const save = async (id: string) => {
+      const claim = await claimed();
+      await kept.end(claim, { ...ANSWER, body, images: [1, 2].map((n) => ({ id, n })) });
+      const { sealedResponse } = (await kept.find(claim)) ?? {};
+      return kept.open(sealedResponse ?? Buffer.alloc(0));
+    };
+    const restored = await save('a');
+    expect(restored?.body.toString()).toBe('{"b64_json":"AQ==","prompt":"\\"b64_json\\":\\"\\""},{"b64_json":"Ag=="}');
+    expect(Object.keys(restored ?? {})).not.toContain('images');
+    expect(await save('b')).toBeUndefined();
   });
 });

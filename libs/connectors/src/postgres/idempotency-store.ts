@@ -9,8 +9,10 @@ import type pg from 'pg';
 import {
   type ClaimOutcome,
   type ExistingClaim,
+  type FileStore,
   type IdempotencyClaim,
   IdempotencyStore,
+  restoreImages,
   type SavedHttpResponse,
   type Secrets,
 } from '#application';
@@ -67,6 +69,7 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
   constructor(
     private readonly pool: pg.Pool,
     private readonly secrets: Secrets,
+    private readonly files: Pick<FileStore, 'find'>,
     private readonly holdLeaseMs: number,
   ) {
     super();
@@ -150,10 +153,11 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
     }
   }
 
-  async open(sealed: Buffer): Promise<SavedHttpResponse> {
+  async open(sealed: Buffer): Promise<Omit<SavedHttpResponse, 'images'> | undefined> {
     const bytes = await decompress(await this.secrets.openBytes(sealed));
     const end = bytes.indexOf('\n');
-    return { ...JSON.parse(bytes.subarray(0, end).toString()), body: bytes.subarray(end + 1) };
+    const head = JSON.parse(bytes.subarray(0, end).toString());
+    return restoreImages({ ...head, body: bytes.subarray(end + 1) }, this.files);
   }
 
   async removeExpired(): Promise<void> {

@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI, { APIError } from 'openai';
+import { MAX_SAVED_BYTES } from '#application';
 import { extendDelay, KeyedRequests, type TestResponse } from '#testing';
-import { MAX_SAVED_BYTES } from '../responses/response-recording.ts';
 
 const DRAIN_MS = 600;
 const GPT = 'openai/gpt-5-mini';

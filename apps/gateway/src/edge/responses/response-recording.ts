@@ -1,16 +1,19 @@
 import type { FastifyReply } from 'fastify';
-import type { ChatConnection, SavedHttpResponse } from '#application';
+import { type ChatConnection, MAX_SAVED_BYTES, type SavedHttpResponse } from '#application';
 import type { BodyParser } from '../validation/body-parser.ts';
 import { completeHeaders } from './response-headers.ts';
 
-/** A longer response is delivered, but not saved. */
-export const MAX_SAVED_BYTES = 8 * 1024 * 1024;
+/** A response without the base64 text of its images, as `SavedHttpResponse` has it. */
+interface ShortResponse extends Required<Pick<SavedHttpResponse, 'images'>> {
+  readonly body: string;
+}
 
 /** Records a response while it is sent, so that it can be replayed. */
 export class ResponseRecording {
   private chunks: Uint8Array[] = [];
   private size = 0;
   private ended: Promise<void> | undefined;
+  private shortForm: ShortResponse | undefined;
 
   /** @param onEnd receives the response, or undefined if there is none that could be replayed */
   constructor(
@@ -22,6 +25,11 @@ export class ResponseRecording {
     this.size += chunk.byteLength;
     if (this.size <= MAX_SAVED_BYTES) this.chunks.push(chunk);
     else this.chunks = [];
+  }
+
+  /** @param shortForm what is saved if the response is too long */
+  setShortForm(shortForm: ShortResponse): void {
+    this.shortForm = shortForm;
   }
 
   /**
@@ -39,9 +47,10 @@ export class ResponseRecording {
   ): SavedHttpResponse | undefined {
     if (typeof last !== 'string' && !(last instanceof Uint8Array)) return undefined;
     this.add(Buffer.from(last));
-    if (this.size > MAX_SAVED_BYTES) return undefined;
-    const { reply } = this;
-    return { status: reply.statusCode, headers: reply.getHeaders(), body: Buffer.concat(this.chunks), ...extra };
+    const { reply, shortForm } = this;
+    const head = { status: reply.statusCode, headers: reply.getHeaders(), ...extra };
+    if (this.size <= MAX_SAVED_BYTES) return { ...head, body: Buffer.concat(this.chunks) };
+    return shortForm && { ...head, images: shortForm.images, body: Buffer.from(shortForm.body) };
   }
 }
 

@@ -1,15 +1,32 @@
 /** Formats generated images as OpenAI does: https://developers.openai.com/api/reference/resources/images */
-import { type DeliveredImage, formatSseEvent, type GenerateImagesResult } from '#application';
+import { type DeliveredImage, type FileName, formatSseEvent, type GenerateImagesResult } from '#application';
 import type { Usage } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 
 /** What an event has instead of a property that the provider does not report: its clients require a value. */
 const UNKNOWN_PROPERTY = 'auto';
 
-/** Returns the JSON of a response with all images. */
-export function serializeImages({ model, images, charged, usage, properties }: GenerateImagesResult): string {
+/**
+ * Returns the result without the images that are stored: the value of their `b64_json` is empty.
+ * @returns undefined unless all images with base64 text are stored
+ */
+export function toShortResult(
+  result: GenerateImagesResult,
+): { readonly result: GenerateImagesResult; readonly images: readonly FileName[] } | undefined {
+  const sent = result.images.filter(({ bytes }) => bytes !== undefined);
+  const images = sent.flatMap(({ file }) => file ?? []);
+  if (sent.length === 0 || images.length < sent.length) return undefined;
+  const emptied = result.images.map((image) => (image.bytes ? { ...image, bytes: new Uint8Array() } : image));
+  return { result: { ...result, images: emptied }, images };
+}
+
+/** Returns the JSON of a response with all images. @param created in Unix seconds */
+export function serializeImages(
+  { model, images, charged, usage, properties }: GenerateImagesResult,
+  created: number,
+): string {
   return JSON.stringify({
-    created: getUnixSeconds(),
+    created,
     model,
     cost: toUsdJsonNumber(charged),
     data: images.map(toImageJson),
@@ -17,13 +34,14 @@ export function serializeImages({ model, images, charged, usage, properties }: G
   });
 }
 
-/** Returns an SSE event for each image. Partial images are not requested from providers. */
+/** Returns an SSE event for each image. Partial images are not requested from providers. @param created_at in Unix seconds */
 export function formatImageEvents(
   { model, images, charged, usage, properties }: GenerateImagesResult,
   eventPrefix: 'image_generation' | 'image_edit',
+  created_at: number,
 ): string {
   const type = `${eventPrefix}.completed`;
-  const common = { type, created_at: getUnixSeconds(), model, cost: toUsdJsonNumber(charged) };
+  const common = { type, created_at, model, cost: toUsdJsonNumber(charged) };
   const { size = UNKNOWN_PROPERTY, quality = UNKNOWN_PROPERTY, background = UNKNOWN_PROPERTY } = properties;
   const usageJson = toUsageJson(usage ?? {});
   return images
@@ -32,10 +50,6 @@ export function formatImageEvents(
       return formatSseEvent(JSON.stringify({ ...common, ...described, ...toImageJson(image) }), type);
     })
     .join('');
-}
-
-function getUnixSeconds(): number {
-  return Math.floor(Date.now() / 1_000);
 }
 
 function toImageJson({ url, bytes, mediaType }: DeliveredImage) {

@@ -1,12 +1,19 @@
 import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, GenerateImages, type ImageBody, type UploadedImages } from '#application';
+import {
+  type Caller,
+  GenerateImages,
+  type GenerateImagesResult,
+  type ImageBody,
+  type UploadedImages,
+} from '#application';
 import { CurrentCaller } from '../../edge/authentication/authenticator.ts';
 import { getQuerySource, PaidRequestHandler } from '../../edge/idempotency/paid-request-handler.ts';
+import { getRecording } from '../../edge/responses/response-recording.ts';
 import { Upload, type UploadedFile } from '../../edge/uploads/upload.ts';
 import { jsonContent, Operation, sseContent } from '../../openapi/operation.ts';
-import { formatImageEvents, serializeImages } from './image-wire.ts';
+import { formatImageEvents, serializeImages, toShortResult } from './image-wire.ts';
 import { ImageEditRequest, ImageGenerationRequest } from './images.requests.ts';
 import { ImageEvent, ImageList } from './images.schemas.ts';
 
@@ -92,11 +99,15 @@ export class ImagesController {
       const generate = () =>
         this.commands.execute(new GenerateImages(payer, params, body, upload ? getUploadedImages(upload) : undefined));
       const result = await (upload ? upload.retainWhile(generate) : generate());
-      if (isStreamed)
-        reply
-          .type('text/event-stream; charset=utf-8')
-          .send(formatImageEvents(result, upload ? 'image_edit' : 'image_generation'));
-      else reply.type('application/json').send(serializeImages(result));
+      const created = Math.floor(Date.now() / 1_000);
+      const format = (images: GenerateImagesResult) =>
+        isStreamed
+          ? formatImageEvents(images, upload ? 'image_edit' : 'image_generation', created)
+          : serializeImages(images, created);
+      const recording = getRecording(reply);
+      const short = recording && toShortResult(result);
+      if (short) recording.setShortForm({ body: format(short.result), images: short.images });
+      reply.type(isStreamed ? 'text/event-stream; charset=utf-8' : 'application/json').send(format(result));
     });
   }
 }

@@ -1,5 +1,8 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
+import { MAX_SAVED_BYTES } from '#application';
 import { createForm, PIXEL, type TestAccount, TestWorld } from '#testing';
 
 const BANANA = 'google/nano-banana-2';
@@ -140,6 +143,31 @@ describe('POST /v1/images/generations', () => {
     const before = (await world.listEvents(account)).length;
     const again = await world.send('POST', '/v1/images/generations', { body, headers });
     expect([again.status, again.text]).toEqual([200, first.text]);
+    expect(await world.listEvents(account)).toHaveLength(before);
+  });
+
+  test.each<[string, string, object]>([
+    ['URLs and base64', '/v1/images/generations', {}],
+    ['base64', '/v1/images/generations', { response_format: 'b64_json' }],
+    ['events', '/v1/images/generations', { stream: true }],
+    ['an edit', '/v1/images/edits', { image: '@image' }],
+  ])('repeats a response of more than 8 MiB with the same Idempotency-Key: %s', async (name, path, more) => {
+    const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': `large: ${name}` };
+    const fields = { model: GPT, prompt: '[[sandbox bytes=7000000]]', n: 2, quality: 'low', ...more };
+    const body = 'image' in more ? createForm({ ...fields, n: '2', image: '@image' }) : fields;
+    const send = () => world.send('POST', path, { body, headers });
+    const first = await send();
+    expect([first.status, first.text.length > MAX_SAVED_BYTES]).toEqual([200, true]);
+    const before = (await world.listEvents(account)).length;
+    const again = await send();
+    expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([200, 'true']);
+    expect(again.headers.get('content-type')).toBe(first.headers.get('content-type'));
+    expect(again.text === first.text).toBe(true);
+    expect(await world.listEvents(account)).toHaveLength(before);
+    if (name !== 'base64') return;
+    await rm(join(world.foundation.settings.dataDir, 'files'), { recursive: true });
+    const lost = await send();
+    expect([lost.status, lost.body.error.code]).toEqual([409, 'idempotency_answer_lost']);
     expect(await world.listEvents(account)).toHaveLength(before);
   });
 

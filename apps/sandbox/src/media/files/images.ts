@@ -14,12 +14,15 @@ export interface ImageSpec {
   readonly width: number;
   readonly height: number;
   readonly format?: ImageFormat;
+  /** The minimum size of a PNG in bytes. */
+  readonly minBytes?: number;
 }
 
 type Rgb = readonly [red: number, green: number, blue: number];
 
-export function createImage({ seed, width, height, format = 'png' }: ImageSpec): Buffer {
-  return { png: createPng, jpeg: createJpeg, webp: createWebp }[format](toColour(seed), width, height);
+export function createImage({ seed, width, height, format = 'png', minBytes = 0 }: ImageSpec): Buffer {
+  const image = { png: createPng, jpeg: createJpeg, webp: createWebp }[format](toColour(seed), width, height);
+  return format === 'png' && image.length < minBytes ? insertPngChunk(image, minBytes - image.length) : image;
 }
 
 export function toColour(seed: string): Rgb {
@@ -46,6 +49,12 @@ function createPng(colour: Rgb, width: number, height: number): Buffer {
   const rows = deflateSync(Buffer.alloc((1 + Math.ceil(width / 8)) * height), { level: 1 });
   const parts = [createChunk('IHDR', header), createChunk('PLTE', Buffer.from(colour)), createChunk('IDAT', rows)];
   return Buffer.concat([PNG_SIGNATURE, ...parts, createChunk('IEND', Buffer.alloc(0))]);
+}
+
+/** Inserts a chunk without a meaning before the end. */
+function insertPngChunk(png: Buffer, size: number): Buffer {
+  const end = png.lastIndexOf('IEND') - 4;
+  return Buffer.concat([png.subarray(0, end), createChunk('paDd', Buffer.alloc(size)), png.subarray(end)]);
 }
 
 function createChunk(type: string, data: Buffer): Buffer {

@@ -69,11 +69,11 @@ function createResponse(
   request: SandboxImageRequest,
   imageCount: number,
   tokens: ImageTokens,
-  { fault }: AppliedDirective,
+  { fault, directive }: AppliedDirective,
 ) {
   const { prompt, width, height, format, quality, size, background } = request;
   const data = Array.from({ length: imageCount }, (_, i) => {
-    const bytes = createImage({ seed: `${prompt} ${i}`, width, height, format });
+    const bytes = createImage({ seed: `${prompt} ${i}`, width, height, format, minBytes: directive.bytes ?? 0 });
     return { b64_json: applyFileFault({ type: `image/${format}`, bytes }, fault).bytes.toString('base64') };
   });
   const { input: text_tokens, imageInput: image_tokens, imageOutput: output_tokens } = tokens;

@@ -5,6 +5,8 @@ import type { PicoUsd } from '#kernel';
 import { BillingEngine, type ClientConnection } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Purchase } from '../../billing/purchase.ts';
+import { MAX_SAVED_BYTES } from '../../billing/saved-images.ts';
+import type { SourceImage } from '../../providers/media-calls.ts';
 import { RejectedPrompts } from '../rejected-prompts.ts';
 import { ImageFiles, type StoredImage, type UploadedImages } from './image-files.ts';
 import { type ImageBatch, ImageGenerator } from './image-generator.ts';
@@ -16,9 +18,12 @@ export interface GenerateImagesParams {
   /** The source of the request, as the query history shows it. */
   readonly source: string;
   readonly connection: ClientConnection;
-  /** What the caller asks for; undefined for the default of the model. */
+  /** What the caller requested; undefined for the default of the model. */
   readonly delivery: Exclude<ImageDelivery, 'both'> | undefined;
 }
+
+/** Up to this size of all images, a response with their base64 text is saved as it is. */
+const MAX_INLINE_BYTES = MAX_SAVED_BYTES / 2;
 
 /** Whether a response has the images themselves, URLs of images that are stored for a limited time, or both. */
 type ImageDelivery = 'bytes' | 'addresses' | 'both';
@@ -69,18 +74,32 @@ export class GenerateImagesHandler implements ICommandHandler<GenerateImages> {
     const imageOrder = { ...quote, inputs: await files.prepareInputs(imageInput) };
     const generate = async (purchase: Purchase) => {
       const batch = await generator.generate(imageOrder, purchase);
-      return { ...batch, images: await this.deliver(batch, delivery) };
+      return { ...batch, images: await this.deliver(batch, delivery, connection.storesResponse) };
     };
     const sell = () => this.billing.sell(payer, order, generate, connection);
     const { result, receipt } = await this.rejectedPromptLimit.runWithinLimit(payer.id, sell);
     return { ...result, model: order.model.id, charged: receipt.charged };
   }
 
-  private async deliver({ images }: ImageBatch, delivery: ImageDelivery): Promise<readonly DeliveredImage[]> {
-    if (delivery === 'bytes') return images;
-    const stored = await this.images.files.storeImages(images);
+  private async deliver(
+    { images }: ImageBatch,
+    delivery: ImageDelivery,
+    storesResponse: boolean,
+  ): Promise<readonly DeliveredImage[]> {
+    const { files } = this.images;
+    if (delivery === 'bytes') {
+      if (!storesResponse || sumBytes(images) <= MAX_INLINE_BYTES) return images;
+      // A response that cannot be replayed is still delivered.
+      const stored = await files.storeImages(images).catch(() => []);
+      return images.map((image, n) => ({ ...image, ...(stored[n] ? { file: stored[n].file } : {}) }));
+    }
+    const stored = await files.storeImages(images);
     return delivery === 'both' ? images.map((image, n) => ({ ...image, ...stored[n] })) : stored;
   }
+}
+
+function sumBytes(images: readonly SourceImage[]): number {
+  return images.reduce((sum, { bytes }) => sum + bytes.length, 0);
 }
 
 /**
