@@ -59,7 +59,6 @@ export { PaymentRequiredError, QuoteOnlyPayer } from './billing/quote-only-payer
 export { RefusedRequestRecorder } from './billing/refused-request-recorder.ts';
 export type { ByteWriter } from './billing/relay-bytes.ts';
 export type { ReportedBill } from './billing/reported-bill.ts';
-export { MAX_SAVED_BYTES, restoreImages } from './billing/saved-images.ts';
 export { ByteAccumulator } from './byte-accumulator.ts';
 export { assertProvidersSupport, CatalogueService, type ProviderAvailability } from './catalogue-service.ts';
 export { ChallengeTokens } from './challenges/challenge-tokens.ts';
@@ -201,6 +200,7 @@ export { ImageQuoter } from './media/images/image-quoter.ts';
 export type { ImageBody } from './media/images/image-request.ts';
 export { MAX_LINK_LIFETIME_MS, MediaLinks } from './media/media-links.ts';
 export { RejectedPrompts } from './media/rejected-prompts.ts';
+export { MAX_SAVED_BYTES, restoreImages } from './media/saved-images.ts';
 export {
   type LinkCheck,
   type LinkPurpose,

@@ -1,5 +1,3 @@
-import type { FileName } from '../media/file-store.ts';
-
 /** The claim of a request on its idempotency key. */
 export interface IdempotencyClaim {
   /** Name of the payer's stream. */
@@ -35,7 +33,7 @@ export interface SavedHttpResponse {
   /** Without the base64 text of `images`: the value of each `b64_json` is empty instead. */
   readonly body: Buffer;
   /** The images of the response in their order, if it is too long to be saved with them. */
-  readonly images?: readonly FileName[];
+  readonly images?: readonly { readonly id: string; readonly n: number }[];
   /** The connection was closed before the end of the response, and is closed there again for repeats. */
   readonly isIncomplete?: boolean;
 }

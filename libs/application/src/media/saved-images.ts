@@ -1,6 +1,6 @@
 /** Saves responses with large images: the images are stored as files, and the response without them. */
-import type { FileName, FileStore } from '../media/file-store.ts';
-import type { SavedHttpResponse } from './idempotency-store.ts';
+import type { SavedHttpResponse } from '../billing/idempotency-store.ts';
+import type { FileName, FileStore } from './file-store.ts';
 
 /** A longer response is delivered, but not saved, unless its images are stored as files. */
 export const MAX_SAVED_BYTES = 8 * 1024 * 1024;
