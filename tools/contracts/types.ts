@@ -1,7 +1,7 @@
 /**
  * What providers accept and send, by the types of their SDKs. `npm run contracts` makes a JSON schema of each property
- * of `ProviderContracts`. An SDK that renames or removes a type fails the type check here. Responses of OpenRouter are in
- * zod-contracts.ts.
+ * of `ProviderContracts`. An SDK that renames or removes a type fails the type check here. Responses of OpenRouter are
+ * in zod-contracts.ts.
  */
 import type Anthropic from '@anthropic-ai/sdk';
 import type { ErrorResponse } from '@anthropic-ai/sdk/resources/shared';

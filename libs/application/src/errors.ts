@@ -96,8 +96,8 @@ export class UpstreamError extends Error {
   /** What the provider counted, and invoices, although there is no response. The call is billed by it. */
   readonly usage: Usage | undefined;
   /**
-   * What the provider counted before it failed, and may invoice. No customer pays for it, because the call is repeated or
-   * fails. Undefined if `deliveredText` is set, by which the call is billed.
+   * What the provider counted before it failed, and may invoice. No customer pays for it, because the call is repeated
+   * or fails. Undefined if `deliveredText` is set, by which the call is billed.
    */
   readonly unpaidUsage: Usage | undefined;
   /** The field of the request that caused the failure, if known. */

@@ -9,7 +9,7 @@ export {
   UpdateKey,
   UpdateKeyHandler,
 } from './accounts/keys.ts';
-export { generateApiKey, OpenAccount, OpenAccountHandler, type OpenedAccount } from './accounts/open-account.ts';
+export { generateApiKey, OpenAccount, OpenAccountHandler } from './accounts/open-account.ts';
 export {
   AutoTopupLimits,
   ConnectWallet,
@@ -24,7 +24,7 @@ export { type WalletConnection, type WalletResponse, Wallets, WalletUnreachableE
 export { BillingEngine, CallLimits } from './billing/billing-engine.ts';
 export type { PaidChallenge } from './billing/challenge-payer.ts';
 export { toCostDetails } from './billing/cost-details.ts';
-export { CostMonitor, type CostObservation } from './billing/cost-monitor.ts';
+export { CostMonitor } from './billing/cost-monitor.ts';
 export { FreeModelLimits } from './billing/free-model-limits.ts';
 export { createExpireHoldsCommand, EXPIRY_MARGIN_MS, HoldCommandRouter } from './billing/hold-commands.ts';
 export {
@@ -47,7 +47,6 @@ export {
   type Caller,
   type Hold,
   HoldAlreadyExistsError,
-  type HoldRelease,
   type HoldRequest,
   type Payer,
   PayerDecorator,
@@ -106,14 +105,13 @@ export { HeavyWorkQueue, MAX_SMALL_JSON_BYTES, type WorkStep } from './heavy-wor
 export { type ChatBody, disablesReasoning, type Reasoning } from './inference/chat/chat-body.ts';
 export { MIN_RESPONSES_OUTPUT_TOKENS } from './inference/chat/chat-quote.ts';
 export {
-  type BilledCompletion,
   type CompletionSource,
   type CompletionWriter,
   KeepAliveSettings,
 } from './inference/chat/completion-writer.ts';
 export { countInputTokens, countMaxChatInputTokens } from './inference/chat/count-tokens.ts';
 export { InferenceServices } from './inference/chat/inference-services.ts';
-export type { ChatDelta, TypedEvent } from './inference/chat/translating-writer.ts';
+export type { TypedEvent } from './inference/chat/translating-writer.ts';
 export { ChatQuoter } from './inference/chat-execution/chat-quoter.ts';
 export { CompleteChat, CompleteChatHandler } from './inference/chat-execution/complete-chat.ts';
 export { OutputLengthStats } from './inference/chat-execution/output-length-stats.ts';
@@ -151,36 +149,30 @@ export {
 } from './inference/responses/conversations.ts';
 export { CountResponseTokens, CountResponseTokensHandler } from './inference/responses/count-tokens.ts';
 export { CreateResponse, CreateResponseHandler } from './inference/responses/create-response.ts';
-export { NativeOutput } from './inference/responses/native-output.ts';
 export { LOGPROBS_INCLUDE, requestsEncryptedReasoning } from './inference/responses/native-request.ts';
-export { ResponseOutput } from './inference/responses/output.ts';
-export type { OutputItem } from './inference/responses/output-items.ts';
 export type { ChatMessage } from './inference/responses/parts.ts';
-export { type ParsedResponsesRequest, parseResponsesRequest } from './inference/responses/request.ts';
+export { parseResponsesRequest } from './inference/responses/request.ts';
 export { ResponseRequestLoader } from './inference/responses/request-loader.ts';
 export type { ResponseError } from './inference/responses/response-builder.ts';
 export type { ResponseEventOutput } from './inference/responses/response-writer.ts';
-export { getFullInput, type ItemPage, paginateItems } from './inference/responses/stored-items.ts';
+export { getFullInput, paginateItems } from './inference/responses/stored-items.ts';
 export type { Conversation, LoadedConversation } from './inference/responses/stored-parts.ts';
-export { Toolset } from './inference/responses/toolset.ts';
 export { countJsonValues } from './json-limits.ts';
 export { AudioDurationCounter, type AudioRecording } from './media/audio/audio-duration.ts';
 export { listAvailableAudioModels } from './media/audio/audio-models.ts';
 export { Speak, SpeakHandler, type SpeechBody } from './media/audio/speak.ts';
 export {
-  DEFAULT_TRANSCRIPTION_MODEL,
   Transcribe,
   TranscribeHandler,
   type Transcription,
   type TranscriptionBody,
 } from './media/audio/transcribe.ts';
-export { DEFAULT_SPEECH_MODEL, isListedForLanguage, listLanguages } from './media/audio/voices.ts';
+export { isListedForLanguage, listLanguages } from './media/audio/voices.ts';
 export { toBlob } from './media/blob.ts';
 export { type DataUri, isDataUri, parseDataUri } from './media/data-uri.ts';
 export {
   type ByteRange,
   type FileName,
-  type FilePurpose,
   FileStore,
   FileStoreUnavailableError,
   type FileToStore,
@@ -194,7 +186,7 @@ export {
   GenerateImagesHandler,
   type GenerateImagesResult,
 } from './media/images/generate-images.ts';
-export { ImageFiles, type UploadedImage, type UploadedImages } from './media/images/image-files.ts';
+export { ImageFiles, type UploadedImages } from './media/images/image-files.ts';
 export { ImageGenerator } from './media/images/image-generator.ts';
 export { ImageQuoter } from './media/images/image-quoter.ts';
 export type { ImageBody } from './media/images/image-request.ts';
@@ -202,10 +194,7 @@ export { MAX_LINK_LIFETIME_MS, MediaLinks } from './media/media-links.ts';
 export { RejectedPrompts } from './media/rejected-prompts.ts';
 export { MAX_SAVED_BYTES, restoreImages } from './media/saved-images.ts';
 export {
-  type LinkCheck,
-  type LinkPurpose,
   LinkSigner,
-  type SignatureParameters,
   SignedLinks,
   toFilePath,
   toStatusPath,
@@ -213,12 +202,10 @@ export {
 export {
   RejectedVideoLimit,
   RequestVideo,
-  type RequestVideoDependencies,
   RequestVideoHandler,
-  type RequestVideoParams,
   toVideoId,
 } from './media/videos/request-video.ts';
-export { type VideoBody, type VideoQuote, VideoQuoter } from './media/videos/video-quoter.ts';
+export { type VideoBody, VideoQuoter } from './media/videos/video-quoter.ts';
 export {
   StoredRequestLostError,
   type StoredVideoRequest,
@@ -230,7 +217,6 @@ export {
   VideoPollTrigger,
   VideoWebhookReceiver,
   VideoWebhooks,
-  type WebhookSubmission,
 } from './media/videos/video-webhooks.ts';
 export {
   callMonitored,
@@ -238,12 +224,10 @@ export {
   OperatorProblems,
   type ServiceMonitor,
 } from './operator-problems.ts';
-export { OwnerQueue } from './owner-queue.ts';
 export type { DataCall, DataResponse, FileDataResponse, JsonDataResponse } from './providers/data-calls.ts';
 export type {
   GeneratedFile,
   GeneratedImages,
-  GenerationUsage,
   ImageCall,
   ImageProperties,
   MediaParameters,
@@ -301,10 +285,9 @@ export { assertModelOffered } from './routing/preferences.ts';
 export { selectDefaultEndpoints } from './routing/route.ts';
 export { type Sample, SampleRegistry, SampleStore } from './sample-registry.ts';
 export { MAX_SAMPLES } from './sample-window.ts';
-export { type SealedSecretBox, Secrets, toMasterKeyId } from './secrets.ts';
+export { Secrets, toMasterKeyId } from './secrets.ts';
 export { StorageQuota } from './storage-quota.ts';
 export {
-  AccountNames,
   Accounts,
   AutoTopups,
   Challenges,
@@ -318,7 +301,6 @@ export {
 export { sanitizeThirdPartyText, truncateText } from './third-party-text.ts';
 export { TokenCounter } from './tokens/token-counter.ts';
 export {
-  type CreatedTopup,
   CreateTopup,
   CreateTopupHandler,
   createMethodError,
@@ -337,7 +319,7 @@ export {
   type PaymentRequest,
   type WebhookRequest,
 } from './topups/payment-backend.ts';
-export { type AvailablePaymentMethod, CARD_METHOD, PaymentMethods } from './topups/payment-methods.ts';
+export { CARD_METHOD, PaymentMethods } from './topups/payment-methods.ts';
 export { toReceivedAmount } from './topups/received-amount.ts';
 export { TopupPayments } from './topups/topup-payments.ts';
 export { TopupPollTrigger } from './topups/topup-poll-trigger.ts';

@@ -127,8 +127,8 @@ export class Catalogue {
 
   /**
    * Returns the catalogue of a UTC day, in which models and endpoints that have retired by then are not sold. The price
-   * list is not changed. Call it before `withAvailableEndpoints`: a model that only an unavailable provider still serves
-   * then requires the setting of this provider.
+   * list is not changed. Call it before `withAvailableEndpoints`: a model that only an unavailable provider still
+   * serves then requires the setting of this provider.
    */
   onDay(day: string): Catalogue {
     const { parts } = this;

@@ -1,6 +1,7 @@
 /**
- * The free tier: models that the operator offers as a promotion. Their requests are limited in number, and use no
- * paid service except a web search whose engine they name. A price of 0 alone does not make a model one of them: the operator's own models can have it too.
+ * The free tier: models that the operator offers as a promotion. Their requests are limited in number, and use no paid
+ * service except a web search whose engine they name. A price of 0 alone does not make a model one of them: the
+ * operator's own models can have it too.
  */
 import type { MediaModelFile } from './media-file.ts';
 import type { ModelFile } from './model-file.ts';

@@ -161,16 +161,18 @@ export interface ModelFile extends BaseModelFile {
   readonly context: number;
   /** 0 if the output does not consist of tokens. */
   readonly maxOutput: number;
-  /** Output tokens per choice of a usual long completion, used until the lengths have been measured; 2,000 by default. */
+  /**
+   * Output tokens per choice of a usual long completion, used until the lengths have been measured; 2,000 by default.
+   */
   readonly longOutput?: number;
   /** Maximum number of tokens per input image, if it is more than 5,000. */
   readonly imageTokens?: number;
   /** Length of an embedding vector. A request can reduce it at endpoints with the parameter `dimensions`. */
   readonly dimensions?: number;
   /**
-   * Number of token ids of the model, which are 0 to `vocabulary - 1`. Undefined if it is unknown. Of an open model it is
-   * the number of its token embeddings, which can differ between sizes: Qwen3-Embedding-8B has 151,665 and the 0.6B model
-   * 151,669 (`tokenizer.ggml.tokens` of their GGUF files, https://github.com/gpustack/gpustack/issues/4344 and
+   * Number of token ids of the model, which are 0 to `vocabulary - 1`. Undefined if it is unknown. Of an open model it
+   * is the number of its token embeddings, which can differ between sizes: Qwen3-Embedding-8B has 151,665 and the 0.6B
+   * model 151,669 (`tokenizer.ggml.tokens` of their GGUF files, https://github.com/gpustack/gpustack/issues/4344 and
    * https://github.com/ollama/ollama/issues/12088).
    */
   readonly vocabulary?: number;

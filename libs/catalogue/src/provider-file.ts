@@ -35,7 +35,9 @@ export interface CredentialFile {
 export interface BillFile {
   /** Path of the cost of the call in USD. */
   readonly cost?: string;
-  /** Path of a flag that the operator's own account at another provider pays for the call, so that the cost is a fee. */
+  /**
+   * Path of a flag that the operator's own account at another provider pays for the call, so that the cost is a fee.
+   */
   readonly paidElsewhere?: string;
   /** Paths of conditions of the price, such as a tier, each with the values to which the catalogue's prices apply. */
   readonly terms?: Readonly<Record<string, readonly string[]>>;

@@ -23,7 +23,9 @@ const POLL_INTERVAL_MS = 20;
 /** Minimum interval between two reports of the same problem. */
 const REPORT_INTERVAL_MS = 60_000;
 
-/** Time for a client to read the last bytes of an interrupted response; many drop what they have not read by its end. */
+/**
+ * Time for a client to read the last bytes of an interrupted response; many drop what they have not read by its end.
+ */
 const INTERRUPTION_DELAY_MS = 100;
 
 /** Options of `http.createServer` for every guarded server. They limit the time for the head of a request. */

@@ -1,4 +1,6 @@
-/** Rules of models and providers: what is sent instead of a value that they reject, and what is rejected before a call. */
+/**
+ * Rules of models and providers: what is sent instead of a value that they reject, and what is rejected before a call.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   createTestEndpoint,

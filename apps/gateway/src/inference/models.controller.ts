@@ -103,8 +103,8 @@ export class ModelsController {
   }
 
   /**
-   * @throws InvalidRequestError 404 for an unknown or unavailable model, or one that the API key does not permit; 410 for
-   * one that has retired
+   * @throws InvalidRequestError 404 for an unknown or unavailable model, or one that the API key does not permit; 410
+   *   for one that has retired
    */
   private resolveModel(id: string, permitted: ModelPatterns): AnyModel {
     const catalogue = this.catalogues.current;

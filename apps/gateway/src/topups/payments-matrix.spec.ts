@@ -225,7 +225,9 @@ beforeAll(async () => {
 });
 afterAll(() => opened.disposeAsync());
 
-/** Waits until the top-ups were polled once, as each is after its invoice. With a stopped clock, they are not due again. */
+/**
+ * Waits until the top-ups were polled once, as each is after its invoice. With a stopped clock, they are not due again.
+ */
 async function waitForFirstPolls(topups: readonly RequestedTopup[]): Promise<void> {
   const database = new pg.Client({ connectionString: world.databaseUrl });
   await database.connect();

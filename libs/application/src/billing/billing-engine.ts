@@ -165,8 +165,8 @@ export class BillingEngine {
   }
 
   /**
-   * Waits for all running requests. Those that still run after `timeoutMs` are aborted and end as failed. Ending one may
-   * take as long as the event store does not respond.
+   * Waits for all running requests. Those that still run after `timeoutMs` are aborted and end as failed. Ending one
+   * may take as long as the event store does not respond.
    */
   drain(timeoutMs: number): Promise<void> {
     return this.running.drain(timeoutMs);

@@ -34,7 +34,9 @@ interface Entry {
 
 type BilledCall = Pick<ChargeItem, 'of' | 'creditor' | 'usage' | 'cost' | 'reportedCost'>;
 
-/** What differed in this process, by model, provider and subject. Each is reported once, and once a day if it continues. */
+/**
+ * What differed in this process, by model, provider and subject. Each is reported once, and once a day if it continues.
+ */
 export class CostMonitor {
   private readonly entries = new Map<string, Entry>();
 

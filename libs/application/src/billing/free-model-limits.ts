@@ -3,8 +3,8 @@ import type { RateLimiter } from '../rate-limiter.ts';
 import { type Hold, type HoldRequest, type Payer, PayerDecorator } from './payer.ts';
 
 /**
- * Counts requests that may be served by models of the free tier by account and by client address. Counting by account is not sufficient,
- * because creating accounts costs nothing.
+ * Counts requests that may be served by models of the free tier by account and by client address. Counting by account
+ * is not sufficient, because creating accounts costs nothing.
  */
 export class FreeModelLimits {
   constructor(private readonly rateLimiter: RateLimiter) {}

@@ -100,10 +100,10 @@ export interface Payer {
    */
   assertAffordable(request: HoldRequest): Promise<void>;
   /**
-   * Holds what is available, between `minAmount` and `maxAmount`; at first only a part of it, if `partial` is set. Waits
-   * while running requests of an account hold or need the money, for a limited time.
-   * @throws Rejection if the payer cannot pay; HoldAlreadyExistsError if the request has a hold already; UpstreamError if
-   *   a signal of the request ended the wait; any other error if nothing may be held
+   * Holds what is available, between `minAmount` and `maxAmount`; at first only a part of it, if `partial` is set.
+   * Waits while running requests of an account hold or need the money, for a limited time.
+   * @throws Rejection if the payer cannot pay; HoldAlreadyExistsError if the request has a hold already; UpstreamError
+   *   if a signal of the request ended the wait; any other error if nothing may be held
    */
   hold(request: HoldRequest): Promise<Hold>;
   /**

@@ -85,10 +85,10 @@ export class Purchase {
   }
 
   /**
-   * Marks that a response is or will be streamed, so it can be aborted if its provider then stops generating and billing.
-   * Aborts it at once if the client has already disconnected.
-   * @param endpoint undefined for a call without a stream, which may be invoiced even if it is aborted, and once a stream
-   *   has ended
+   * Marks that a response is or will be streamed, so it can be aborted if its provider then stops generating and
+   * billing. Aborts it at once if the client has already disconnected.
+   * @param endpoint undefined for a call without a stream, which may be invoiced even if it is aborted, and once a
+   *   stream has ended
    * @param abandonDelayMs how long the response is still read after a disconnect, to count what is in transit
    */
   markStreaming(endpoint: Endpoint | undefined, abandonDelayMs = 0): void {
@@ -181,8 +181,8 @@ export class Purchase {
   }
 
   /**
-   * Calls one endpoint; only the last endpoint of the last model is retried, and no call that is single-use. What an endpoint delivered
-   * before it failed is billed.
+   * Calls one endpoint; only the last endpoint of the last model is retried, and no call that is single-use. What an
+   * endpoint delivered before it failed is billed.
    */
   private async callEndpoint<A>(
     call: UpstreamCall<A>,

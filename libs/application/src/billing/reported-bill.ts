@@ -5,7 +5,9 @@ import type { PicoUsd } from '#kernel';
 export interface ReportedBill {
   /** What the provider bills for the call; undefined if it reports no cost. */
   readonly cost?: PicoUsd;
-  /** Conditions of its price that it names, such as `service_tier`, if they are not the ones that the gateway requests. */
+  /**
+   * Conditions of its price that it names, such as `service_tier`, if they are not the ones that the gateway requests.
+   */
   readonly terms?: PriceTerms;
   /** Tokens that only the total of the usage includes, such as hidden reasoning. They are not charged. */
   readonly uncountedTokens?: number;

@@ -97,16 +97,16 @@ export interface ChatCall {
   readonly pausedResponse?: PausedResponse | undefined;
   /**
    * Called when the request is about to be sent: from then on the model may reason and generate.
-   * @param maxReasoningTokens reasoning tokens that the request permits at most; undefined if only its output limit limits
-   *   them
+   * @param maxReasoningTokens reasoning tokens that the request permits at most; undefined if only its output limit
+   *   limits them
    */
   onSend?(maxReasoningTokens: number | undefined): void;
   readonly signal: AbortSignal;
 }
 
 /**
- * A turn of the model that its provider has paused while it searched. A further call continues the turn: the client gets
- * one completion, and each call is billed.
+ * A turn of the model that its provider has paused while it searched. A further call continues the turn: the client
+ * gets one completion, and each call is billed.
  */
 export interface PausedResponse {
   /** The output of all calls for the turn, in the format of the provider. Only its connector reads it. */

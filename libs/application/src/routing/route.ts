@@ -37,8 +37,8 @@ interface EligibilityRequest extends RequestRequirements {
 
 export interface RouteRequest extends EligibilityRequest {
   /**
-   * A number, at least 0 and below 1, that decides between endpoints of equal rank: random, or the same for requests that
-   * should get the same endpoint.
+   * A number, at least 0 and below 1, that decides between endpoints of equal rank: random, or the same for requests
+   * that should get the same endpoint.
    */
   readonly chance: number;
   getPerformance(endpoint: Endpoint): EndpointPerformance;

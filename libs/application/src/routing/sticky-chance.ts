@@ -1,12 +1,12 @@
 /**
- * Routes requests of an account that begin alike to the same endpoint, because only that endpoint has their input in its
- * cache.
+ * Routes requests of an account that begin alike to the same endpoint, because only that endpoint has their input in
+ * its cache.
  */
 import { createHash } from 'node:crypto';
 
 /**
- * Maximum characters of a beginning. Providers cache from about 1,024 tokens on, so longer texts with this beginning share
- * what is cached of it.
+ * Maximum characters of a beginning. Providers cache from about 1,024 tokens on, so longer texts with this beginning
+ * share what is cached of it.
  */
 const MAX_CHARACTERS = 4_096;
 const INSTRUCTION_ROLES: ReadonlySet<unknown> = new Set(['system', 'developer']);
@@ -19,9 +19,9 @@ interface CachedRequest {
 }
 
 /**
- * Returns a number, at least 0 and below 1, that every gateway computes alike for requests of one account and model with
- * the same `prompt_cache_key` or, without one, the same beginning: the instructions and the first message after them. It
- * is the same for all turns of a conversation, and uniformly distributed among conversations.
+ * Returns a number, at least 0 and below 1, that every gateway computes alike for requests of one account and model
+ * with the same `prompt_cache_key` or, without one, the same beginning: the instructions and the first message after
+ * them. It is the same for all turns of a conversation, and uniformly distributed among conversations.
  */
 export function calculateStickyChance(body: CachedRequest, { payer, model }: { payer: string; model: string }): number {
   const key = body.prompt_cache_key;

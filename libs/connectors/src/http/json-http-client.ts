@@ -250,8 +250,8 @@ function toInterruptedError(
 
 /**
  * Converts the error of a request without a complete response. If the request was sent before its client disconnected,
- * the provider may have reasoned, and the client owes that: `deliveredText` is set. After any other failure of a request
- * that was sent, nobody owes anything, but the provider may invoice it.
+ * the provider may have reasoned, and the client owes that: `deliveredText` is set. After any other failure of a
+ * request that was sent, nobody owes anything, but the provider may invoice it.
  */
 function toConnectionError(error: unknown, signal: AbortSignal, sentAtMs: number | undefined): UpstreamError {
   if (error instanceof UpstreamError && error !== signal.reason) return error;

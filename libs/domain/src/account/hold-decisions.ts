@@ -195,9 +195,9 @@ function assertFirstPart(
 
 /**
  * Chooses the output limit of a response whose hold is extended while it is generated. It is what the payer's money
- * reaches. If the provider may bill all of that before it is stopped, and the exposure is not covered or others wait, the
- * limit is a share of the money that is left, but at least a usual long response. If not even that is covered, and no
- * running request may need more money, it is what is available.
+ * reaches. If the provider may bill all of that before it is stopped, and the exposure is not covered or others wait,
+ * the limit is a share of the money that is left, but at least a usual long response. If not even that is covered, and
+ * no running request may need more money, it is what is available.
  */
 function choosePrices(
   { minLimitPrice, fixedLimitPrice, longPrice, stopPrice }: HoldExtensionTerms,
@@ -233,7 +233,9 @@ function choosePrices(
   return waiting && canUseAll ? reduced : prices;
 }
 
-/** Returns the part of the money left after a hold, and after all exposures, that one of the waiting requests may use. */
+/**
+ * Returns the part of the money left after a hold, and after all exposures, that one of the waiting requests may use.
+ */
 function calculateShare(amount: PicoUsd, moneyLimit: MoneyLimit, waiting: number): PicoUsd {
   const { available, tolerance = ZERO_USD, exposure } = moneyLimit;
   const capacity = money.max((available - amount + tolerance - exposure) as PicoUsd);

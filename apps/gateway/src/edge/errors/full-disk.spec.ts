@@ -7,8 +7,8 @@ import type { EventStore } from '#kernel';
 import { extendDelay, type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 /**
- * The documented limit is 10 s, from when the store stops accepting writes. account-payer.spec.ts checks it exactly. Here
- * the host may be busy or suspended.
+ * The documented limit is 10 s, from when the store stops accepting writes. account-payer.spec.ts checks it exactly.
+ * Here the host may be busy or suspended.
  */
 const MAX_WAIT_MS = 10_000 + 8_000;
 const FUNDS = 1.05;

@@ -1,4 +1,6 @@
-/** Announces the end of a model to clients, and which model replaces it: in response headers, and in lists of models. */
+/**
+ * Announces the end of a model to clients, and which model replaces it: in response headers, and in lists of models.
+ */
 import type { FastifyReply } from 'fastify';
 import { type CatalogueService, type Hold, type HoldRequest, type Payer, PayerDecorator } from '#application';
 import type { Retirement } from '#catalogue';

@@ -46,9 +46,9 @@ export interface BodyParserOptions {
 /**
  * Large JSON is read only from accounts that were credited, because accounts are free and parsing takes time.
  *
- * Bodies are JSON, unless the operation is `raw`, `streamed` or an upload; some uploads accept both. A JSON body may be empty, because clients
- * send the content type with every POST. A property `__proto__` is ordinary data: no code here assigns the fields of a
- * body one by one.
+ * Bodies are JSON, unless the operation is `raw`, `streamed` or an upload; some uploads accept both. A JSON body may be
+ * empty, because clients send the content type with every POST. A property `__proto__` is ordinary data: no code here
+ * assigns the fields of a body one by one.
  */
 export class BodyParser {
   private readonly budget: MemoryBudget;

@@ -34,7 +34,10 @@ export function serializeImages(
   });
 }
 
-/** Returns an SSE event for each image. Partial images are not requested from providers. @param created_at in Unix seconds */
+/**
+ * Returns an SSE event for each image. Partial images are not requested from providers. @param created_at in Unix
+ * seconds
+ */
 export function formatImageEvents(
   { model, images, charged, usage, properties }: GenerateImagesResult,
   eventPrefix: 'image_generation' | 'image_edit',

@@ -1,7 +1,7 @@
 /**
- * Formats videos. A job has two ids. `gen_…` names it in our own form, whose words OpenRouter's clients also understand.
- * `video_…` names it in OpenAI's form, which has other words for the status and an object as the error: the helpers of
- * OpenAI's clients that poll a video stop at any other word.
+ * Formats videos. A job has two ids. `gen_…` names it in our own form, whose words OpenRouter's clients also
+ * understand. `video_…` names it in OpenAI's form, which has other words for the status and an object as the error: the
+ * helpers of OpenAI's clients that poll a video stop at any other word.
  * https://developers.openai.com/api/reference/resources/videos
  * https://openrouter.ai/docs/guides/overview/multimodal/video-generation
  */
@@ -91,7 +91,9 @@ function toOpenAiStatus(phase: VideoPhase): 'queued' | 'in_progress' {
   return QUEUED_PHASES.has(phase) ? 'queued' : 'in_progress';
 }
 
-/** Returns the fields that do not depend on the state, and the values that fields have before the video is completed. */
+/**
+ * Returns the fields that do not depend on the state, and the values that fields have before the video is completed.
+ */
 function toVideoHeader(video: VideoReference, request: VideoRequestData, links: MediaLinks) {
   const { query, terms, at } = request;
   const id = toVideoId(video);

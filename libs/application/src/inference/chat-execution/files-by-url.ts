@@ -48,7 +48,8 @@ export class FilesByUrl {
 
   /**
    * Replaces the URLs with the content of the files, which are fetched for the first of several orders of the request.
-   * @throws UpstreamError with `invalid_request` if a file cannot be fetched, is too large, or is neither a PDF nor text
+   * @throws UpstreamError with `invalid_request` if a file cannot be fetched, is too large, or is neither a PDF nor
+   *   text
    */
   async inline<R extends FileRequest>(order: R, downloads: Downloader, signal: AbortSignal): Promise<R> {
     if (this.isEmpty) return order;

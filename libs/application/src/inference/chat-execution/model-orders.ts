@@ -11,7 +11,10 @@ import type { ChatOrder } from './quote-chat.ts';
 /** An order for each model that may serve a chat, in the order in which they are called. */
 export type ChatOrders = readonly [ChatOrder, ...ChatOrder[]];
 
-/** Returns the part of the orders that billing requires: the prices of the most expensive model, and the query of the first. */
+/**
+ * Returns the part of the orders that billing requires: the prices of the most expensive model, and the query of the
+ * first.
+ */
 export function combineOrders(orders: ChatOrders): Order {
   const [first] = orders;
   const { requestId, priceList } = first;

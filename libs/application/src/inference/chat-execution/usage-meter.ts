@@ -208,9 +208,10 @@ export class UsageMeter {
   }
 
   /**
-   * States the speed with the hold, if it was unknown. The provider can then bill less than the output limit before it is
-   * stopped, and other requests need not wait for the end of this one. Every token has at least one byte, so the speed
-   * in bytes is an upper bound, far above the speed in tokens. A failure is ignored: the hold still covers the usage.
+   * States the speed with the hold, if it was unknown. The provider can then bill less than the output limit before it
+   * is stopped, and other requests need not wait for the end of this one. Every token has at least one byte, so the
+   * speed in bytes is an upper bound, far above the speed in tokens. A failure is ignored: the hold still covers the
+   * usage.
    */
   private stateSpeed(): void {
     const { bytes } = this.text;

@@ -107,8 +107,8 @@ export function requiresToolCall({ tools, tool_choice: choice }: ChatBody): bool
 }
 
 /**
- * Whether the model is to continue the text of the assistant. Instructions after it, and empty messages, do not count, nor
- * do turns with searches of the provider, which every model continues.
+ * Whether the model is to continue the text of the assistant. Instructions after it, and empty messages, do not count,
+ * nor do turns with searches of the provider, which every model continues.
  */
 export function endsWithAssistant({ messages }: ChatBody): boolean {
   const last = messages.findLast(({ role, content, tool_calls }) => {
@@ -127,8 +127,8 @@ function hasEntries(value: unknown): boolean {
 const ROUTING = 'provider';
 
 /**
- * Combines the caller's preferences with the highest price that the router may pay: the cost in the catalogue. Prices of
- * a router's providers differ by several times, and the caller may select a provider by name, speed or quantisation.
+ * Combines the caller's preferences with the highest price that the router may pay: the cost in the catalogue. Prices
+ * of a router's providers differ by several times, and the caller may select a provider by name, speed or quantisation.
  * https://openrouter.ai/docs/features/provider-routing
  */
 function createRouting(endpoint: Pick<Endpoint, 'routes' | 'slug' | 'tariff'>, provider: unknown): object {

@@ -1,6 +1,6 @@
 /**
- * Anthropic's tools that the client runs: a shell, a text editor, a memory and a computer. Anthropic's own endpoint gets
- * them as they are, in the field `anthropic_tool` of a chat's tool. Every other endpoint gets a function with the
+ * Anthropic's tools that the client runs: a shell, a text editor, a memory and a computer. Anthropic's own endpoint
+ * gets them as they are, in the field `anthropic_tool` of a chat's tool. Every other endpoint gets a function with the
  * published parameters: https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview
  */
 import type { JsonObject } from '#kernel';

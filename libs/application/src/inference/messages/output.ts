@@ -17,7 +17,9 @@ import type { ThinkingVisibility } from './request.ts';
 interface TextBlock {
   readonly type: 'text';
   text: string;
-  /** Only of a text that may have some. Clients reject null, and add citations only to a block that starts with `[]`. */
+  /**
+   * Only of a text that may have some. Clients reject null, and add citations only to a block that starts with `[]`.
+   */
   citations?: readonly JsonObject[];
 }
 
@@ -100,7 +102,9 @@ export class MessageOutput {
     return this.flushEvents();
   }
 
-  /** Adds the state of a web search. A search that is reported only at its end also starts then, unless it is resumed. */
+  /**
+   * Adds the state of a web search. A search that is reported only at its end also starts then, unless it is resumed.
+   */
   recordSearch({ id: givenId, at, query, state, results = [], isResumed }: SearchStatus): readonly TypedEvent[] {
     let id = this.searches.get(at);
     if (id === undefined) {

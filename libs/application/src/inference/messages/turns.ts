@@ -67,8 +67,8 @@ function findOpenTurn(turns: readonly unknown[]): number {
 }
 
 /**
- * Returns the position from which turns retain their thinking. A turn of the assistant continues after the results of its
- * calls, so all of its messages count as one.
+ * Returns the position from which turns retain their thinking. A turn of the assistant continues after the results of
+ * its calls, so all of its messages count as one.
  */
 function findFirstRetainedThinking(turns: readonly unknown[], retainedTurns: number): number {
   if (retainedTurns === Number.POSITIVE_INFINITY) return 0;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { NativeOutput } from '#application';
 import { type JsonObject } from '#kernel';
+import { NativeOutput } from './native-output.ts';
 
 const event = (type: string, more: object) => ({
   type: `response.${type}`,

@@ -1,8 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import { type ChatDelta, parseResponsesRequest, ResponseOutput, type TypedEvent } from '#application';
+import { parseResponsesRequest, type TypedEvent } from '#application';
 import { type JsonObject } from '#kernel';
 import { measureThreadCpuMs } from '#testing';
 import { ChatChunkCollector } from '../chat/chat-chunk-collector.ts';
+import type { ChatDelta } from '../chat/translating-writer.ts';
+import { ResponseOutput } from './output.ts';
 import { ReasoningDecoder } from './reasoning.ts';
 
 /** Converts deltas. A line describes an event: its name without `response.`, the index of its item, and its content. */

@@ -70,11 +70,12 @@ export interface PlannedSearch {
 /**
  * Plans the search of a request. With the engine `exa` the gateway searches. Otherwise a model that always searches
  * does so itself. For other models, with the engine `auto`, the provider searches if the first endpoint supports this
- * by default for the request, with its excluded domains, else the gateway. The gateway gives the model a search tool if the request lets the model decide,
- * all endpoints support tools and `n` is 1. Otherwise the gateway searches before the call.
+ * by default for the request, with its excluded domains, else the gateway. The gateway gives the model a search tool if
+ * the request lets the model decide, all endpoints support tools and `n` is 1. Otherwise the gateway searches before
+ * the call.
  * @returns an undefined `plan` if the catalogue has no fee for the search, or there is no text to search for
- * @throws InvalidRequestError 400 if a native search is not available for the request or its domains conflict; 404 if the search would
- *   retain the query, which the request forbids, or if no provider here searches
+ * @throws InvalidRequestError 400 if a native search is not available for the request or its domains conflict; 404 if
+ *   the search would retain the query, which the request forbids, or if no provider here searches
  */
 export function planSearch(
   request: SearchRequest,

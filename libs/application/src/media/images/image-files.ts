@@ -83,8 +83,8 @@ export class ImageFiles {
   }
 
   /**
-   * Prepares an `image_url` or an uploaded image. An http(s) URL is downloaded and a file is read after money is held. A
-   * data URI is decoded at once.
+   * Prepares an `image_url` or an uploaded image. An http(s) URL is downloaded and a file is read after money is held.
+   * A data URI is decoded at once.
    * @throws InvalidRequestError 400 unless it is an http(s) URL, or the data URI or file of an image
    */
   async prepareSources(imageUrl: string | UploadedImage | undefined): Promise<LoadImageSource> {

@@ -4,8 +4,8 @@ const OPENING_FENCE = /^\s*```(?:json)?\s*(?=\{)/i;
 const CLOSING_FENCE = /[\s`]+$/;
 
 /**
- * Removes the Markdown code fence that Claude sometimes writes around JSON, from a text that arrives in parts. Anthropic
- * can enforce a schema, but has no equivalent of `json_object`.
+ * Removes the Markdown code fence that Claude sometimes writes around JSON, from a text that arrives in parts.
+ * Anthropic can enforce a schema, but has no equivalent of `json_object`.
  */
 export class JsonTextFilter {
   private start: string | undefined = '';

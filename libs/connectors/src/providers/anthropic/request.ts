@@ -148,8 +148,8 @@ function toUnforced({ disable_parallel_tool_use }: ToolChoice): ToolChoice {
 }
 
 /**
- * Returns the choice for the rest of a turn. A required call has been made, so it is not required again. If no search is
- * left, the tool stays declared, because the content contains its calls, and no tool is called.
+ * Returns the choice for the rest of a turn. A required call has been made, so it is not required again. If no search
+ * is left, the tool stays declared, because the content contains its calls, and no tool is called.
  */
 function continueToolChoice(choice: ToolChoice | undefined, search: NativeSearch | undefined): ToolChoice | undefined {
   if (search?.maxUses === 0) return { type: 'none' };
@@ -180,8 +180,8 @@ function withoutThinking(turns: readonly ConversationTurn[]): readonly Conversat
 const JSON_INSTRUCTION = 'Respond only with a valid JSON object, without a code fence or any other text.';
 
 /**
- * Anthropic has no equivalent of `json_object`, and cannot enforce every schema. Both become an instruction of the system
- * message then.
+ * Anthropic has no equivalent of `json_object`, and cannot enforce every schema. Both become an instruction of the
+ * system message then.
  */
 async function toOutputFormat(
   format: JsonObject | null | undefined,

@@ -48,9 +48,9 @@ export function toThinking(body: ChatRequestBody, context: ThinkingContext): Thi
 export const BLOCK_BINDING_BETA = 'thinking-binding-controls-2026-08-01';
 
 /**
- * For a model whose blocks of thinking are bound to their conversation, which a caller may change, lets Anthropic
- * drop blocks that no longer fit. The field does not exist for a model that must not think, so it gets no blocks.
- * Anthropic drops blocks of other models by itself: https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
+ * For a model whose blocks of thinking are bound to their conversation, which a caller may change, lets Anthropic drop
+ * blocks that no longer fit. The field does not exist for a model that must not think, so it gets no blocks. Anthropic
+ * drops blocks of other models by itself: https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
  * @param thinking the field of the request
  */
 export function bindThinking(
