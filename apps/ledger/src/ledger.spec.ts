@@ -145,6 +145,7 @@ describe('verify', () => {
         'autotopups: 2 rows compared',
         'video_jobs: 0 rows compared',
         'challenges: 3 rows compared',
+        'videos: 0 rows compared',
         'drift 0',
       ],
     });

@@ -112,7 +112,7 @@ test('the challenge workflow finds a payment without a presented proof once its 
     (await database.query(`select state, available from books.challenges where challenge_id = '${id}'`)).rows;
   expect([await ends(id), await row()]).toEqual([[], []]);
 
-  const setBack = shiftClock(world.getService(Clock), 6 * 60_000);
+  const setBack = shiftClock(world.getService(Clock), 16 * 60_000);
   await world.waitUntil(async () => (await row()).length > 0);
   setBack();
   const paid = await ends(id);

@@ -17,6 +17,8 @@ export const videos: LogProjection<VideoRow> = {
   migrations: [
     {
       id: 'videos-1',
+      minContract: 2,
+      changes: 'adds the read model of the videos of an account',
       sql: `create table books.videos (
               position   bigint primary key,
               account_id uuid not null,

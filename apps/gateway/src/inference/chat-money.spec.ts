@@ -142,10 +142,23 @@ describe('a limit of the caller', () => {
     expect(amount).toBeLessThan(30 * 2_110_000);
   });
 
-  test.each([128_001, 1e9, 1e30, 1e308])('may exceed the maximum of the model: %d', async (max_tokens) => {
-    const { status, body } = await world.sendChat(rich, 'tokens=50', { max_tokens, n: 2 });
-    expect([status, body.usage.completion_tokens]).toEqual([200, 100]);
-  });
+  test.each([128_001, 400_000])(
+    'may exceed the maximum output of the model, up to its context: %d',
+    async (max_tokens) => {
+      const { status, body } = await world.sendChat(rich, 'tokens=50', { max_tokens, n: 2 });
+      expect([status, body.usage.completion_tokens]).toEqual([200, 100]);
+    },
+  );
+
+  test.each([400_001, 1e30, 1e308])(
+    'above the context of the model is rejected before money is held: %d',
+    async (max_tokens) => {
+      const before = (await world.listEvents(rich)).length;
+      const { status, body } = await world.sendChat(rich, 'tokens=50', { max_tokens });
+      expect([status, body.error.param]).toEqual([400, 'max_tokens']);
+      expect(await world.listEvents(rich)).toHaveLength(before);
+    },
+  );
 });
 
 describe('usage that costs more than was held', () => {

@@ -217,7 +217,7 @@ describe('a model with a search tool', () => {
   });
 
   test('does not search and returns no error if the model is part of the free tier', async () => {
-    const settings = { tools: [TOOL], tool_choice: 'required', plugins: [{ id: 'web', engine: 'unknown' }] };
+    const settings = { tools: [TOOL], tool_choice: 'required', plugins: [{ id: 'web', max_results: 'many' }] };
     const answer = await ask('tokens=4', { model: 'test/free:online', ...settings });
     expect([answer.status, answer.body.usage.cost]).toEqual([200, 0]);
     const [record] = (await world.get('/queries/history', account)).body.data;

@@ -112,14 +112,23 @@ const RESPONSE = {
   text: { format: { type: 'json_schema', name: 's', schema: parameters } },
   reasoning: { effort: 'low' },
 };
+const NO_CITATIONS = { citations: null }; // other values are rejected in Messages
 const MESSAGE = {
-  ...{ container: null, mcp_servers: null }, // other values are rejected
+  ...{ container: null, mcp_servers: null, inference_geo: null }, // here as well
   max_tokens: 64,
-  system: [{ type: 'text', text: 'Be brief' }],
+  system: [{ type: 'text', text: 'Be brief', ...NO_CITATIONS }],
   messages: [
-    { role: 'user', content: [{ type: 'text', text: ASK }] },
-    { role: 'assistant', content: [{ type: 'tool_use', id: 'c', name: 'f', input: {} }] },
-    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c', content: [{ type: 'text', text: '42' }] }] },
+    { role: 'user', content: [{ type: 'text', text: ASK, ...NO_CITATIONS }] },
+    { role: 'assistant', content: [{ type: 'tool_use', id: 'c', name: 'f', input: {}, ...NO_CITATIONS }] },
+    {
+      role: 'user',
+      content: [
+        {
+          ...{ type: 'tool_result', tool_use_id: 'c', ...NO_CITATIONS },
+          content: [{ type: 'text', text: '42', ...NO_CITATIONS }],
+        },
+      ],
+    },
   ],
   tools: [{ name: 'f', input_schema: parameters }],
   tool_choice: { type: 'tool', name: 'f' },

@@ -70,7 +70,8 @@ function updateKey({ keyId, changes: sent, at }: DataOf<'UpdateKey'>, account: A
   const key = getActiveKey(keyId, account);
   if (sent.name !== undefined) assertNameFree(sent.name, keyId, account);
   // A reset period requires a limit, so it ends with the limit.
-  const changes = sent.limit === null && key.resetPeriod !== null ? { resetPeriod: null, ...sent } : sent;
+  const changes =
+    sent.limit === null && key.resetPeriod !== null ? { ...sent, resetPeriod: sent.resetPeriod ?? null } : sent;
   const after = updateKeyState(key, { keyId, ...changes, at });
   // A key that has expired can be changed: its expiry is validated only if the change has one.
   assertValidKey({ ...after, expireAt: changes.expireAt ?? null }, at);
