@@ -248,6 +248,11 @@ export class InvalidRequestError extends Error {
   }
 }
 
+/** Creates the error for an invalid field. @param param path of the field in the request */
+export function invalidRequest(message: string, param: string): InvalidRequestError {
+  return new InvalidRequestError(400, message, param);
+}
+
 export function createDisconnectError(): UpstreamError {
   return new UpstreamError('client_disconnected', 'The client disconnected before the end of the response');
 }

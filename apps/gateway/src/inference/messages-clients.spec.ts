@@ -73,12 +73,12 @@ describe.each(MODELS)("Anthropic's client with %s", (model) => {
   });
 
   test('starts a stream with its input tokens: as the provider reports them, or else counted', async () => {
-    const asked = asking('tokens=3', model);
+    const request = asking('tokens=3', model);
     const events: Anthropic.MessageStreamEvent[] = [];
-    for await (const event of await client.messages.create({ ...asked, stream: true })) events.push(event);
+    for await (const event of await client.messages.create({ ...request, stream: true })) events.push(event);
     const usages = events.flatMap((event) => (event.type === 'message_start' ? [event.message.usage] : []));
     const last = events.find((event) => event.type === 'message_delta')?.usage;
-    const { input_tokens } = await client.messages.countTokens({ model, messages: asked.messages });
+    const { input_tokens } = await client.messages.countTokens({ model, messages: request.messages });
     const expected = /claude/.test(model) ? last?.input_tokens : input_tokens;
     expect(usages).toEqual([expect.objectContaining({ input_tokens: expected, output_tokens: 0 })]);
     expect(expected).toBeGreaterThan(5);

@@ -44,9 +44,9 @@ describe('the tool runner', () => {
   });
 
   test('gets the error by which it knows that threads are not supported', async () => {
-    const asked = { model: CLAUDE, max_tokens: 99, messages: [{ role: 'user' as const, content: 'Hello' }] };
+    const request = { model: CLAUDE, max_tokens: 99, messages: [{ role: 'user' as const, content: 'Hello' }] };
     const error = await client.beta.messages
-      .create({ ...asked, thread: { type: 'create' } })
+      .create({ ...request, thread: { type: 'create' } })
       .then(undefined, (reason) => reason);
     expect(error).toBeInstanceOf(APIError);
     expect(error.error.error).toMatchObject({

@@ -215,7 +215,7 @@ export class BillingEngine {
     failure: UpstreamError,
   ): Promise<Receipt> {
     const { hold, attempts, endpoint } = purchase;
-    if (endpoint) this.health.recordFailure(purchase.models.current.model, endpoint, failure);
+    if (endpoint) this.health.recordFailure(purchase.model, endpoint, failure);
     const charge = purchase.createCharge(failure);
     if (charge && CALLER_FAILURE_CODES.has(failure.code) && charge.price !== '0')
       return this.settle(payer, purchase, hasStarted || failure.code !== 'invalid_request', failure);

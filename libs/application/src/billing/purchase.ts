@@ -20,7 +20,7 @@ import { breakDownCharge, calculateInputCost } from './charge-breakdown.ts';
 import { createChargeItem } from './create-charge-item.ts';
 import type { ExtensionOutcome } from './extend-until-covered.ts';
 import { addHiddenReasoning } from './hidden-reasoning.ts';
-import type { Deadline, Funds, Order, PurchaseObserver, Receipt } from './order.ts';
+import type { Deadline, Funds, Order, OrderedModel, PurchaseObserver, Receipt } from './order.ts';
 import { OrderedModels } from './ordered-models.ts';
 import type { Hold, HoldExtensionRequest, Payer } from './payer.ts';
 import type { ReportedBill, SearchBill } from './reported-bill.ts';
@@ -73,6 +73,11 @@ export class Purchase {
 
   get signal(): AbortSignal {
     return this.deadline.signal;
+  }
+
+  /** The model that is called. */
+  get model(): OrderedModel['model'] {
+    return this.models.current.model;
   }
 
   /** Whether the client has disconnected. */
@@ -156,7 +161,7 @@ export class Purchase {
       } catch (error) {
         const failure = toUpstreamError(error);
         if (endpoints.length === 0 || this.abandonedBy || !canFallBack(failure, this.signal)) throw failure;
-        this.observer.health.recordFailure(this.models.current.model, endpoint, failure);
+        this.observer.health.recordFailure(this.model, endpoint, failure);
       }
     }
   }
@@ -166,7 +171,7 @@ export class Purchase {
     const { models, endpoint, items } = this;
     const isEnded = this.signal.aborted || this.isAbandoned || items.some(({ beside }) => !beside);
     if (isEnded || !models.canChange(failure)) return false;
-    if (endpoint) this.observer.health.recordFailure(models.current.model, endpoint, failure);
+    if (endpoint) this.observer.health.recordFailure(this.model, endpoint, failure);
     models.change();
     this.endpoint = undefined;
     return true;
@@ -189,7 +194,7 @@ export class Purchase {
     endpoint: Endpoint,
     isLastEndpoint: boolean,
   ): Promise<EndpointResponse<A>> {
-    this.observer.health.assertUsable(this.models.current.model, endpoint);
+    this.observer.health.assertUsable(this.model, endpoint);
     this.endpoint = endpoint;
     const sentAtMs = performance.now();
     try {
@@ -197,7 +202,7 @@ export class Purchase {
       const response = await callWithRetries(call, endpoint, maxAttempts, this);
       const firstByteAtMs = performance.now();
       this.models.hasResponded = true;
-      this.observer.health.recordFirstByte(this.models.current.model, endpoint, firstByteAtMs - sentAtMs);
+      this.observer.health.recordFirstByte(this.model, endpoint, firstByteAtMs - sentAtMs);
       return { response, endpoint, sentAtMs, firstByteAtMs };
     } catch (error) {
       await this.billFailedCall(call, endpoint, toUpstreamError(error));
@@ -269,7 +274,7 @@ export class Purchase {
 
   /** Records how long a streamed response took whose choices have `tokens` each. */
   recordDelivery(endpoint: Endpoint, tokens: number, milliseconds: number): void {
-    this.observer.health.recordDelivery(this.models.current.model, endpoint, tokens, milliseconds);
+    this.observer.health.recordDelivery(this.model, endpoint, tokens, milliseconds);
   }
 
   /**
@@ -278,7 +283,7 @@ export class Purchase {
    */
   private withHiddenReasoning(call: UsageEstimate, source: IdleTimeSource, endpoint: Endpoint): UsageEstimate {
     if (!this.signal.aborted) return call;
-    const tokens = this.observer.health.estimateReasoningTokens(source, this.models.current.model, endpoint);
+    const tokens = this.observer.health.estimateReasoningTokens(source, this.model, endpoint);
     if (tokens === 0) return call;
     const unheld = money.subtract(this.order.maxPrice, this.hold.amount);
     return addHiddenReasoning(call, tokens, money.add(this.remaining, unheld), endpoint.tariff.prices);

@@ -1,4 +1,5 @@
 /** Saves responses with large images: the images are stored as files, and the response without them. */
+import { buffer } from 'node:stream/consumers';
 import type { SavedHttpResponse } from '../billing/idempotency-store.ts';
 import type { FileName, FileStore } from './file-store.ts';
 
@@ -30,8 +31,5 @@ export async function restoreImages(
 
 async function readBase64(name: FileName | undefined, files: Pick<FileStore, 'find'>): Promise<string | undefined> {
   const file = name && (await files.find(name));
-  if (!file) return undefined;
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of file.read()) chunks.push(chunk);
-  return Buffer.concat(chunks).toString('base64');
+  return file && (await buffer(file.read())).toString('base64');
 }

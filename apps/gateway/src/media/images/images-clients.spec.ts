@@ -33,8 +33,8 @@ describe("OpenAI's client", () => {
   });
 
   test('generates images, by default as URLs and in base64, with the usage', async () => {
-    const asked = { model: GPT, prompt: 'A coin', n: 2, size: '1536x1024', quality: 'low' } as const;
-    const { data = [], usage, ...rest } = await client.images.generate(asked);
+    const request = { model: GPT, prompt: 'A coin', n: 2, size: '1536x1024', quality: 'low' } as const;
+    const { data = [], usage, ...rest } = await client.images.generate(request);
     expect(data).toHaveLength(2);
     for (const { url = '', b64_json = '' } of data) {
       const opened = Buffer.from(await (await fetch(url)).arrayBuffer());
@@ -48,8 +48,8 @@ describe("OpenAI's client", () => {
   });
 
   test('generates images as URLs only on request and with models of other providers', async () => {
-    for (const asked of [{ model: GPT, response_format: 'url' } as const, { model: BANANA }]) {
-      const { data = [] } = await client.images.generate({ prompt: 'A coin', ...asked });
+    for (const request of [{ model: GPT, response_format: 'url' } as const, { model: BANANA }]) {
+      const { data = [] } = await client.images.generate({ prompt: 'A coin', ...request });
       expect(data.map(Object.keys)).toEqual([['url', 'content_type']]);
     }
   });
@@ -82,8 +82,8 @@ describe("OpenAI's client", () => {
   });
 
   test('receives the events of a provider that reports nothing about an image in the same form', async () => {
-    const asked = { model: BANANA, prompt: 'A coin', stream: true, provider: { only: ['fal'] } } as const;
-    for await (const event of await client.images.generate(asked)) {
+    const request = { model: BANANA, prompt: 'A coin', stream: true, provider: { only: ['fal'] } } as const;
+    for await (const event of await client.images.generate(request)) {
       const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
       expect(event).toMatchObject({ size: 'auto', quality: 'auto', background: 'auto', output_format: 'png', usage });
     }

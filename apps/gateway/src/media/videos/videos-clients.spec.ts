@@ -40,13 +40,13 @@ const failureOf = (call: Promise<unknown>): Promise<APIError> =>
 
 describe("OpenAI's client", () => {
   test('creates a video, polls it, and downloads it', async () => {
-    const asked = { model: KLING, prompt: 'A harbour', seconds: '10' as '8', size: '720x1280' } as const;
-    const submitted = await openAi.videos.create(asked);
+    const request = { model: KLING, prompt: 'A harbour', seconds: '10' as '8', size: '720x1280' } as const;
+    const submitted = await openAi.videos.create(request);
     expect(submitted).toMatchObject({
       ...{ id: expect.stringMatching(/^video_[0-9a-f]{32}$/), object: 'video', status: 'queued', progress: 0 },
       ...{ error: null, completed_at: null, expires_at: null, seconds: '10', size: '720x1280' },
     });
-    const video = await createAndPoll(asked);
+    const video = await createAndPoll(request);
     expect(video).toMatchObject({ status: 'completed', progress: 100, error: null, seconds: '10', model: KLING });
     expect(video.expires_at).toBeGreaterThan(video.completed_at ?? Number.POSITIVE_INFINITY);
     const content = await openAi.videos.downloadContent(video.id);

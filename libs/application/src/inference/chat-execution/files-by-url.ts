@@ -3,6 +3,7 @@
  * provider with the request: a provider that fetched them could read more than is held.
  */
 import { isUtf8 } from 'node:buffer';
+import { buffer } from 'node:stream/consumers';
 import { isJsonObject, type JsonObject } from '#kernel';
 import { DownloadError, type Downloader } from '../../downloads.ts';
 import { toUpstreamError, UpstreamError } from '../../errors.ts';
@@ -104,10 +105,8 @@ async function fetchFiles(
 
 async function fetchFile(url: string, maxBytes: number, downloads: Downloader, signal: AbortSignal): Promise<Buffer> {
   try {
-    const chunks: Uint8Array[] = [];
     const { bytes } = await downloads.fetchCustomerUrl(url, { maxBytes, timeoutMs: TIMEOUT_MS, signal });
-    for await (const chunk of bytes) chunks.push(chunk);
-    return Buffer.concat(chunks);
+    return await buffer(bytes);
   } catch (error) {
     if (signal.aborted) throw toUpstreamError(signal.reason);
     if (!(error instanceof DownloadError)) throw error;

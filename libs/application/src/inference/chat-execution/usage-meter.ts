@@ -78,7 +78,7 @@ export class UsageMeter {
   constructor(private readonly params: MeterParams) {
     const { lengths, purchase, quote, tokensPerSecond, maxReasoningTokens, maxOutputTokens } = params;
     const { choices } = quote;
-    this.ratio = lengths.getRatio(purchase.models.current.model.id);
+    this.ratio = lengths.getRatio(purchase.model.id);
     this.maxOutputTokens = maxOutputTokens * choices;
     this.uncounted = new UncountedUsage({
       tokensPerSecond: getTypicalSpeed(tokensPerSecond) * choices,
@@ -162,7 +162,7 @@ export class UsageMeter {
   async recordRatio(visible: number): Promise<void> {
     if (this.text.tokens === 0) return;
     await this.text.update();
-    this.params.lengths.recordRatio(this.params.purchase.models.current.model.id, this.text.tokens, visible);
+    this.params.lengths.recordRatio(this.params.purchase.model.id, this.text.tokens, visible);
   }
 
   private trackForward(forwarding: Promise<void>): Promise<void> {

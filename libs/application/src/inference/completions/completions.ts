@@ -1,6 +1,6 @@
 /** Serves OpenAI's legacy completions through chats: https://platform.openai.com/docs/api-reference/completions */
 import { type JsonObject } from '#kernel';
-import { InvalidRequestError } from '../../errors.ts';
+import { invalidRequest } from '../../errors.ts';
 
 import type { ChatBody } from '../chat/chat-body.ts';
 import { getChoices, type TranslateChunk, type TranslatedRequest } from './translate.ts';
@@ -79,8 +79,4 @@ const toCompletion: TranslateChunk = (completion) => {
 
 function getText({ content, refusal: refusalText }: JsonObject): string {
   return [content, refusalText].filter((text) => typeof text === 'string').join('');
-}
-
-function invalidRequest(message: string, param: string): InvalidRequestError {
-  return new InvalidRequestError(400, message, param);
 }

@@ -3,7 +3,7 @@
  * and `function_call` in https://platform.openai.com/docs/api-reference/chat/create
  */
 import { isJsonObject, type JsonObject } from '#kernel';
-import { InvalidRequestError } from '../../errors.ts';
+import { invalidRequest } from '../../errors.ts';
 
 import type { ChatBody } from '../chat/chat-body.ts';
 import { getChoices, type TranslatedRequest } from './translate.ts';
@@ -105,8 +105,4 @@ function withFunctionCall({ tool_calls, ...message }: JsonObject): JsonObject {
   const calls = Array.isArray(tool_calls) ? (tool_calls as readonly JsonObject[]) : [];
   const first = calls.find(({ index }, at) => (index ?? at) === 0);
   return first ? { ...message, function_call: first.function } : message;
-}
-
-function invalidRequest(message: string, param: string): InvalidRequestError {
-  return new InvalidRequestError(400, message, param);
 }

@@ -4,7 +4,7 @@
  * published parameters: https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview
  */
 import type { JsonObject } from '#kernel';
-import { InvalidRequestError } from '../../errors.ts';
+import { invalidRequest } from '../../errors.ts';
 
 interface ClientTool {
   readonly name: string;
@@ -210,8 +210,4 @@ function parseOptions(tool: JsonObject, { options = {} }: ClientTool, param: str
 
 function isPositiveInteger(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) > 0;
-}
-
-function invalidRequest(message: string, param: string): InvalidRequestError {
-  return new InvalidRequestError(400, message, param);
 }

@@ -196,8 +196,8 @@ const BLOCKS: Readonly<Record<string, readonly [block: object, outcome: Outcome]
   ],
 };
 
-const asked = { model: 'm', max_tokens: 2_000, messages: [user] };
-const convert = (more: object) => parseMessagesRequest({ ...asked, ...more });
+const baseRequest = { model: 'm', max_tokens: 2_000, messages: [user] };
+const convert = (more: object) => parseMessagesRequest({ ...baseRequest, ...more });
 
 /** Checks the outcomes of one member. @param send converts a request with this value of it, or without it */
 async function check(send: (value?: unknown) => Promise<unknown>, outcome: Outcome, param: string): Promise<void> {

@@ -1,6 +1,6 @@
 /** Converts Anthropic's content blocks to content parts of a chat. */
 import { isJsonObject, type JsonObject } from '#kernel';
-import { InvalidRequestError } from '../../errors.ts';
+import { invalidRequest } from '../../errors.ts';
 import { assertSupported, BLOCK_RULES } from './unsupported.ts';
 
 /**
@@ -71,8 +71,4 @@ function parseSourceUrl(source: unknown, param: string): string {
 
 function toTextParts(text: string): readonly JsonObject[] {
   return text === '' ? [] : [{ type: 'text', text }];
-}
-
-function invalidRequest(message: string, param: string): InvalidRequestError {
-  return new InvalidRequestError(400, message, param);
 }

@@ -1,6 +1,6 @@
 /** Converts a request of Anthropic's Messages API to a chat request. */
 import { isJsonObject, type JsonObject } from '#kernel';
-import { InvalidRequestError } from '../../errors.ts';
+import { invalidRequest } from '../../errors.ts';
 
 import type { ChatBody } from '../chat/chat-body.ts';
 import type { MessagesBody } from './body.ts';
@@ -113,8 +113,4 @@ function parseResponseFormat({ output_config, output_format }: MessagesBody): Js
     throw invalidRequest(`${param} must have the type "json_schema" and a schema`, param);
   }
   return { type: 'json_schema', json_schema: { name: 'answer', schema: format.schema, strict: true } };
-}
-
-function invalidRequest(message: string, param: string): InvalidRequestError {
-  return new InvalidRequestError(400, message, param);
 }

@@ -1,6 +1,6 @@
 /** Converts Anthropic's tools and tool choice to those of a chat. */
 import { isJsonObject, type JsonObject } from '#kernel';
-import { InvalidRequestError } from '../../errors.ts';
+import { invalidRequest } from '../../errors.ts';
 import { stringifyJson } from '../../wire/serialize-json.ts';
 import { parseClientTool } from './client-tools.ts';
 import { assertSupported, TOOL_RULES } from './unsupported.ts';
@@ -86,8 +86,4 @@ function toNamedToolChoice(name: unknown, tools: readonly JsonObject[]): JsonObj
 
 function formatType(type: unknown): string {
   return String(type).slice(0, 64);
-}
-
-function invalidRequest(message: string, param: string): InvalidRequestError {
-  return new InvalidRequestError(400, message, param);
 }

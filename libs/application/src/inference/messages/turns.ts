@@ -1,6 +1,6 @@
 /** Converts the turns of Anthropic's Messages API to messages of a chat. */
 import { isJsonObject, type JsonObject } from '#kernel';
-import { InvalidRequestError } from '../../errors.ts';
+import { invalidRequest } from '../../errors.ts';
 import { WorkParts } from '../../event-loop.ts';
 import { parseSearchBlocks } from '../../providers/search-blocks.ts';
 import { stringifyJson } from '../../wire/serialize-json.ts';
@@ -198,8 +198,4 @@ function simplifyParts(parts: readonly JsonObject[]): string | readonly JsonObje
 function joinTextParts(parts: readonly JsonObject[], between = ''): string | readonly JsonObject[] {
   const isTextOnly = parts.every(({ type, cache_control }) => type === 'text' && cache_control === undefined);
   return isTextOnly ? parts.map(({ text }) => text).join(between) : parts;
-}
-
-function invalidRequest(message: string, param: string): InvalidRequestError {
-  return new InvalidRequestError(400, message, param);
 }

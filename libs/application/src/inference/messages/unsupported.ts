@@ -4,7 +4,7 @@
  * types.
  */
 import { isJsonObject, type JsonObject } from '#kernel';
-import { InvalidRequestError } from '../../errors.ts';
+import { InvalidRequestError, invalidRequest } from '../../errors.ts';
 
 /** Returns whether a value changes nothing. Null, missing and empty arrays always change nothing. */
 type IsAccepted = (value: unknown) => boolean;
@@ -107,8 +107,4 @@ function parseEdit(edit: unknown, param: string): number {
   const { type: unit, value } = isJsonObject(retained) ? retained : {};
   if (unit === 'thinking_turns' && Number.isSafeInteger(value) && (value as number) >= 1) return value as number;
   throw invalidRequest('The number of thinking_turns must be positive, or "all"', `${param}.keep`);
-}
-
-function invalidRequest(message: string, param: string): InvalidRequestError {
-  return new InvalidRequestError(400, message, param);
 }

@@ -1,6 +1,6 @@
 /** Converts the input of a response to messages of a chat. */
 import { isJsonObject, type JsonObject } from '#kernel';
-import { InvalidRequestError } from '../../errors.ts';
+import { invalidRequest } from '../../errors.ts';
 
 import { toSummaryMessage } from './compaction.ts';
 import { type ChatMessage, toAgentMessage, toChatMessage, toToolOutput } from './parts.ts';
@@ -154,8 +154,4 @@ function append(list: JsonObject[], additions: readonly JsonObject[]): JsonObjec
 
 function toList(value: unknown): JsonObject[] {
   return Array.isArray(value) ? value : [];
-}
-
-function invalidRequest(message: string, param: string): InvalidRequestError {
-  return new InvalidRequestError(400, message, param);
 }

@@ -1,6 +1,6 @@
 /** Converts messages and tool outputs of the Responses API to messages of a chat. */
 import { isJsonObject, type JsonObject } from '#kernel';
-import { InvalidRequestError } from '../../errors.ts';
+import { invalidRequest } from '../../errors.ts';
 
 /** A message of a chat, in OpenAI's format. */
 export type ChatMessage = JsonObject & { readonly role: string };
@@ -108,8 +108,4 @@ function toFilePart(part: JsonObject, param: string): JsonObject {
   const field = (part.file_id ?? null) === null ? 'file_data' : 'file_id';
   const message = `${param}.file_data must be a data URL, or file_url an HTTP(S) URL; files by id are not supported`;
   throw invalidRequest(message, `${param}.${field}`);
-}
-
-function invalidRequest(message: string, param: string): InvalidRequestError {
-  return new InvalidRequestError(400, message, param);
 }

@@ -1,7 +1,7 @@
 /** Converts a request of OpenAI's Responses API to a chat request. */
 
 import { isJsonObject, type JsonObject } from '#kernel';
-import { InvalidRequestError } from '../../errors.ts';
+import { invalidRequest } from '../../errors.ts';
 
 import type { ChatBody } from '../chat/chat-body.ts';
 import type { ParsedResponsesOptions, ResponsesBody } from './body.ts';
@@ -167,8 +167,4 @@ function parseMetadata(metadata: JsonObject): JsonObject {
       throw invalidRequest(`metadata.${name} must be a string, a number or a boolean`, `metadata.${name}`);
   }
   return metadata;
-}
-
-function invalidRequest(message: string, param: string): InvalidRequestError {
-  return new InvalidRequestError(400, message, param);
 }

@@ -4,7 +4,7 @@
  * text input becomes a function with one argument.
  */
 import { isJsonObject, type JsonObject } from '#kernel';
-import { InvalidRequestError } from '../../errors.ts';
+import { invalidRequest } from '../../errors.ts';
 
 import { SEARCH_TOOL } from '../search/search-request.ts';
 
@@ -333,8 +333,4 @@ function toTextFunction({ description, format }: JsonObject): JsonObject {
     description: descriptionText === '' ? null : descriptionText,
     parameters: { type: 'object', properties, required: [INPUT_ARGUMENT], additionalProperties: false },
   };
-}
-
-function invalidRequest(message: string, param: string): InvalidRequestError {
-  return new InvalidRequestError(400, message, param);
 }

@@ -1,9 +1,10 @@
 /** Images in requests, and generated images: fetched within limits. Their types are detected from the content. */
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
-import { type Download, DownloadError, type Downloader } from '../../downloads.ts';
+import { DownloadError, type Downloader } from '../../downloads.ts';
 import { InvalidRequestError, toUpstreamError, UpstreamError } from '../../errors.ts';
 import type { GeneratedFile, SourceImage } from '../../providers/media-calls.ts';
 import { toBlob } from '../blob.ts';
@@ -112,9 +113,8 @@ export class ImageFiles {
     const limits = { maxBytes: MAX_GENERATED_BYTES, timeoutMs: FETCH_TIMEOUT_MS, signal };
     for (let remaining = MAX_FETCH_ATTEMPTS; remaining > 0 && !signal.aborted; remaining--) {
       try {
-        return await this.parseCompleteImage(
-          await readAll(await this.dependencies.downloads.fetchProviderFile(upstream, file, limits)),
-        );
+        const { bytes } = await this.dependencies.downloads.fetchProviderFile(upstream, file, limits);
+        return await this.parseCompleteImage(await buffer(bytes));
       } catch (error) {
         if (!(error instanceof DownloadError) || error.reason !== 'failed') return undefined;
         await delay(FETCH_RETRY_DELAY_MS, undefined, { signal }).catch(() => {}); // an abort ends the loop
@@ -162,9 +162,8 @@ export class ImageFiles {
   private async fetchSource(url: string, signal: AbortSignal): Promise<SourceImage> {
     try {
       const limits = { maxBytes: MAX_SOURCE_BYTES, timeoutMs: FETCH_TIMEOUT_MS, signal };
-      const image = await this.parseImage(
-        await readAll(await this.dependencies.downloads.fetchCustomerUrl(url, limits)),
-      );
+      const { bytes } = await this.dependencies.downloads.fetchCustomerUrl(url, limits);
+      const image = await this.parseImage(await buffer(bytes));
       if (image) return image;
     } catch (error) {
       if (signal.aborted) throw toUpstreamError(signal.reason);
@@ -210,10 +209,4 @@ function toImageInputs({ image, mask }: UploadedImages): LoadImageInputs {
 
 function openBlob({ mediaType = '', path }: UploadedImage): Promise<Blob> {
   return openAsBlob(path, { type: mediaType });
-}
-
-async function readAll({ bytes }: Download): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of bytes) chunks.push(chunk);
-  return Buffer.concat(chunks);
 }

@@ -2,7 +2,9 @@
  * Stores the requests of videos for their providers. Requests are sealed in the file store, because they are too large
  * and too private for events.
  */
+
 import { createHash } from 'node:crypto';
+import { buffer } from 'node:stream/consumers';
 import type { VideoRequested } from '#domain';
 import { divide } from '../../event-loop.ts';
 import type { MediaParameters, SourceImage, WireMapping } from '../../providers/media-calls.ts';
@@ -47,9 +49,7 @@ export class VideoRequestStore {
   async load({ file, sha256 }: StoredRequestRef): Promise<StoredVideoRequest> {
     const storedFile = await this.files.find({ id: file, n: 0 });
     if (!storedFile) throw new StoredRequestLostError('The request is no longer stored');
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of storedFile.read()) chunks.push(chunk);
-    const sealed = Buffer.concat(chunks);
+    const sealed = await buffer(storedFile.read());
     if ((await toSha256(sealed)) !== sha256) throw new StoredRequestLostError('The request was changed');
     const bytes = await this.unseal(sealed);
     const end = LENGTH_BYTES + bytes.readUInt32BE();
