@@ -1,6 +1,7 @@
 /** Calls the gateway, which is not trusted: it must never receive unencrypted content of a chat. */
 
 import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { ByteAccumulator } from '#application/messages';
 import { ENCAPSULATED_KEY_HEADER, RESPONSE_NONCE_HEADER, type SealedRequest } from '#ehbp';
@@ -22,8 +23,13 @@ const REQUEST_TIMEOUT_MS = 30_000;
 /** A model may reason for a long time before its first token, and an enclave may pause between two tokens. */
 const CHAT_TIMEOUT_MS = 15 * 60_000;
 
-/** For the history, which says why a response was interrupted. The caller is waiting for the error. */
-const HISTORY_TIMEOUT_MS = 1_500;
+/**
+ * For the history, which says why a response was interrupted. The caller is waiting for the error. The gateway itself
+ * waits up to 2 s until its history includes the request.
+ */
+const HISTORY_TIMEOUT_MS = 6_000;
+/** Between two reads of a history that does not include the request yet. */
+const HISTORY_RETRY_MS = 200;
 /** The newest entries of the history. They normally include the request that has just ended. */
 const HISTORY_PATH = '/queries/history?page_count=20';
 
@@ -109,13 +115,18 @@ export class GatewayClient {
    *   in time
    */
   async findErrorCode(requestId: string, signal: AbortSignal): Promise<unknown> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(HISTORY_TIMEOUT_MS)]);
     try {
-      const { data } = await this.fetchJson(HISTORY_PATH, MAX_HISTORY_BYTES, {
-        headers: this.authHeaders,
-        signal: AbortSignal.any([signal, AbortSignal.timeout(HISTORY_TIMEOUT_MS)]),
-      });
-      const rows = Array.isArray(data) ? data.filter(isJsonObject) : [];
-      return rows.find(({ request_id }) => request_id === requestId)?.error_code;
+      for (;;) {
+        const { data } = await this.fetchJson(HISTORY_PATH, MAX_HISTORY_BYTES, {
+          headers: this.authHeaders,
+          signal: limit,
+        });
+        const rows = Array.isArray(data) ? data.filter(isJsonObject) : [];
+        const row = rows.find(({ request_id }) => request_id === requestId);
+        if (row) return row.error_code;
+        await delay(HISTORY_RETRY_MS, undefined, { signal: limit });
+      }
     } catch {
       return undefined;
     }

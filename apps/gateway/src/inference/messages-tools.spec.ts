@@ -1,5 +1,5 @@
 /** Tools in messages, with Anthropic's unmodified client and its tool runner. */
-import Anthropic, { APIError } from '@anthropic-ai/sdk';
+import Anthropic from '@anthropic-ai/sdk';
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { betaMemoryTool } from '@anthropic-ai/sdk/helpers/beta/memory';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -24,7 +24,7 @@ describe('the tool runner', () => {
     [CLAUDE, true],
     [GPT, false],
     [GPT, true],
-  ])('sends the conversation without a thread and ends, with %s, streamed: %s', async (model, stream) => {
+  ])('runs the tool and ends, with %s, streamed: %s', async (model, stream) => {
     const cities: unknown[] = [];
     const weather = betaTool({
       name: 'weather',
@@ -41,18 +41,6 @@ describe('the tool runner', () => {
     const last = await runner.runUntilDone();
     expect([last.stop_reason, cities]).toEqual(['end_turn', ['Ur']]);
     expect(listCharges(await world.listEvents(account))).toHaveLength(before + 2);
-  });
-
-  test('gets the error by which it knows that threads are not supported', async () => {
-    const request = { model: CLAUDE, max_tokens: 99, messages: [{ role: 'user' as const, content: 'Hello' }] };
-    const error = await client.beta.messages
-      .create({ ...request, thread: { type: 'create' } })
-      .then(undefined, (reason) => reason);
-    expect(error).toBeInstanceOf(APIError);
-    expect(error.error.error).toMatchObject({
-      type: 'invalid_request_error',
-      details: { error_code: 'thread_unsupported_request', param: 'thread' },
-    });
   });
 });
 

@@ -1,9 +1,10 @@
 import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, CountMessageTokens, CreateMessage } from '#application';
+import { type Caller, CountMessageTokens, CreateMessage, type StoredResponseReader } from '#application';
 import { CurrentCaller } from '../edge/authentication/authenticator.ts';
 import { getQuerySource, PaidRequestHandler } from '../edge/idempotency/paid-request-handler.ts';
+import { BodyParser } from '../edge/validation/body-parser.ts';
 import { Operation } from '../openapi/operation.ts';
 import { MessageStreamWriter } from './message-stream.ts';
 import * as operations from './messages.operations.ts';
@@ -14,6 +15,7 @@ export class MessagesController {
   constructor(
     private readonly commands: CommandBus,
     private readonly paid: PaidRequestHandler,
+    private readonly bodies: BodyParser,
   ) {}
 
   @Post(['v1/messages', 'messages'])
@@ -26,7 +28,11 @@ export class MessagesController {
     @Body() body: MessageRequest,
   ) {
     await this.paid.serveOnce(request, reply, caller, async (payer, connection) => {
-      const params = { requestId: request.id, source: getQuerySource(request), connection, body };
+      const reader: StoredResponseReader = {
+        accountId: caller.accountId,
+        reserveMemory: (bytes) => this.bodies.reserveMemory(reply, bytes),
+      };
+      const params = { requestId: request.id, source: getQuerySource(request), reader, connection, body };
       const writer = body.stream ? new MessageStreamWriter(reply) : undefined;
       const message = await this.commands.execute(new CreateMessage(payer, params, writer));
       if (message) reply.type('application/json').send(message);

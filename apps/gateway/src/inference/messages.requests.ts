@@ -15,7 +15,7 @@ export class TokenCountRequest implements MessagesBody {
   @IsModelId('The id or an alias of a model')
   model!: string;
 
-  @Field({ ...array(AnthropicTurnSchema), minItems: 1 })
+  @Field(array(AnthropicTurnSchema))
   @Satisfies(areMessages, 'messages must be a non-empty array of objects with a role')
   messages!: readonly unknown[];
 
@@ -77,11 +77,16 @@ export class MessageRequest extends TokenCountRequest {
   @IsOptional()
   @IsObject({ message: 'metadata must be an object' })
   metadata?: JsonObject | null;
+
+  @Field({ description: 'Stores the conversation under the id of the message, or continues a stored one' })
+  @IsOptional()
+  @IsObject({ message: 'thread must be an object' })
+  thread?: JsonObject | null;
 }
 
 function areMessages(value: unknown): boolean {
   const isMessage = (message: unknown) => typeof (message as { role?: unknown } | null)?.role === 'string';
-  return Array.isArray(value) && value.length > 0 && value.every(isMessage);
+  return Array.isArray(value) && value.every(isMessage);
 }
 
 function isSystem(value: unknown): boolean {

@@ -207,7 +207,7 @@ beforeAll(async () => {
   teller = new ScenarioRunner(world);
   opened.defer(() => teller.close());
   const wallet = new SandboxWallet(world.sandbox);
-  await wallet.addWebhook(`${world.api}/topup/webhooks/btcpay`);
+  const webhook = await wallet.addWebhook(`${world.api}/topup/webhooks/btcpay`);
   await wallet.setPhoenixdWebhook(`${world.api}/topup/webhooks/phoenixd`);
   const gateways = await gatewaysBy(new Set(CELLS.map(({ backend }) => backend)));
   const apiOf = ({ backend }: Row) => gateways.get(backend) ?? world.api;
@@ -215,6 +215,7 @@ beforeAll(async () => {
   await tellAll(ROWS);
   const goOn = world.stopClock();
   const unhinted = await Promise.all(UNHINTED_ROWS.map(async (row) => [row, await ask(row, apiOf(row))] as const));
+  await world.waitUntil(() => wallet.isWebhookDelivered(webhook)); // BTCPay also reports new invoices
   await waitForFirstPolls(unhinted.map(([, asked]) => asked));
   await tellAll(HINTED_ROWS);
   const found = Promise.all(unhinted.map(([row, asked]) => tell(row, Promise.resolve(asked))));

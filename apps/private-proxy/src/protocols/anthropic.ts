@@ -83,13 +83,15 @@ export async function createMessageExchange(
   const request = parseMessagesBody(body);
   if (request.max_tokens === undefined) throw new ProxyError(400, 'max_tokens is required', { param: 'max_tokens' });
   const { chat, thinkingVisibility } = await parseRequest(request);
-  const createDraft = () =>
-    new MessageBuilder(randomUUID().replaceAll('-', ''), PRIVATE_MODEL_PREFIX + model.id, thinkingVisibility);
+  const createDraft = (retainsTexts: boolean) => {
+    const id = randomUUID().replaceAll('-', '');
+    return new MessageBuilder(id, PRIVATE_MODEL_PREFIX + model.id, { thinkingVisibility, retainsTexts });
+  };
   return {
     isStreaming: chat.stream === true,
     chat: toEnclaveChat(chat, model),
-    collect: (response) => collectMessage(response, createDraft()),
-    streamEvents: (response) => streamMessage(response, createDraft()),
+    collect: (response) => collectMessage(response, createDraft(true)),
+    streamEvents: (response) => streamMessage(response, createDraft(false)),
   };
 }
 
@@ -116,7 +118,8 @@ function translateError(error: unknown): unknown {
   // The stack overflowed: the body is nested deeper than any valid request.
   if (error instanceof RangeError) return new ProxyError(400, 'The body is nested too deeply');
   if (!(error instanceof InvalidRequestError)) return error;
-  return new ProxyError(error.status, error.message, error.param ? { param: error.param } : {});
+  const { status, message, param, code } = error;
+  return new ProxyError(status, message, { ...(param ? { param } : {}), ...(code ? { code } : {}) });
 }
 
 async function collectMessage({ plaintext }: EnclaveResponse, draft: MessageBuilder): Promise<string> {

@@ -43,9 +43,17 @@ export class SandboxWallet {
     await this.send(`/chains/${coin.code}/undo`, { txid });
   }
 
-  /** Configures a webhook URL in the sandbox's BTCPay Server, as an operator does. */
-  async addWebhook(url: string): Promise<void> {
-    await this.send('/btcpay/api/v1/stores/sandbox/webhooks', { url, secret: 'sandbox' });
+  /** Configures a webhook URL in the sandbox's BTCPay Server, as an operator does. @returns the id of the webhook */
+  async addWebhook(url: string): Promise<string> {
+    return (await this.send<{ id: string }>('/btcpay/api/v1/stores/sandbox/webhooks', { url, secret: 'sandbox' })).id;
+  }
+
+  /** Returns whether the sandbox's BTCPay Server has delivered all events so far, the last one with success. */
+  async isWebhookDelivered(id: string): Promise<boolean> {
+    const path = `/btcpay/api/v1/stores/sandbox/webhooks/${id}/deliveries`;
+    const response = await fetch(this.sandbox + path, { headers: KEY });
+    const newestFirst = (await response.json()) as readonly { readonly httpCode: number | null }[];
+    return newestFirst[0]?.httpCode === 200 && newestFirst.every(({ httpCode }) => httpCode !== null);
   }
 
   /** Configures the webhook URL of the sandbox's phoenixd. */

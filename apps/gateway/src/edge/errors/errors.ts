@@ -261,7 +261,7 @@ export function toErrorResponse(error: unknown): ErrorResponse | undefined {
   }
   if (error instanceof InvalidRequestError) {
     const { status, message, param, isTooLong, code } = error;
-    if (status === 404) return createNotFoundResponse(param, message);
+    if (status === 404) return { ...createNotFoundResponse(param, message), ...(code ? { code } : {}) };
     if (status === 410) return createErrorResponse(MODEL_RETIRED, message, { param });
     if (status === 422) return createErrorResponse(UNPROCESSABLE, message, { param });
     return createErrorResponse(isTooLong ? TOO_LONG : INVALID, message, { param, ...(code ? { code } : {}) });

@@ -56,6 +56,12 @@ function omitEmptyCitations(block: ContentBlock): object {
   return { type, text };
 }
 
+export interface MessageBuilderOptions {
+  readonly thinkingVisibility: ThinkingVisibility;
+  /** Whether texts are retained. Texts of most streams are not, to save memory with many long messages at a time. */
+  readonly retainsTexts: boolean;
+}
+
 export class MessageBuilder {
   private readonly output: MessageOutput;
   private finishReason = 'stop';
@@ -67,9 +73,18 @@ export class MessageBuilder {
   constructor(
     private readonly id: string,
     private model: string,
-    thinkingVisibility: ThinkingVisibility,
+    { thinkingVisibility, retainsTexts }: MessageBuilderOptions,
   ) {
-    this.output = new MessageOutput(id, thinkingVisibility);
+    this.output = new MessageOutput(id, thinkingVisibility, retainsTexts);
+  }
+
+  get messageId(): string {
+    return `msg_${this.id}`;
+  }
+
+  /** The content of a message that has ended, without texts that were not retained. */
+  get content(): readonly object[] {
+    return this.output.blocks.map(omitEmptyCitations);
   }
 
   setSource({ model }: Pick<CompletionSource, 'model'>): void {
@@ -108,11 +123,10 @@ export class MessageBuilder {
   }
 
   /**
-   * Creates the first event. Later texts are not retained.
+   * Creates the first event.
    * @param inputUsage what is known or estimated at the start; the usage at the end replaces it
    */
   createStartEvent(inputUsage: Partial<InputUsage> = {}): TypedEvent {
-    this.output.retainsTexts = false;
     const stop = { stop_reason: null, stop_sequence: null, stop_details: null };
     return { type: 'message_start', message: this.toMessageJson([], stop, { ...NO_USAGE, ...inputUsage }) };
   }
@@ -130,7 +144,7 @@ export class MessageBuilder {
   /** Ends the message and returns its JSON object. */
   build(usage: MessageUsage | undefined): object {
     this.output.end();
-    return this.toMessageJson(this.output.blocks.map(omitEmptyCitations), this.stop, this.addSearchUsage(usage));
+    return this.toMessageJson(this.content, this.stop, this.addSearchUsage(usage));
   }
 
   private get stop() {
@@ -144,8 +158,8 @@ export class MessageBuilder {
   }
 
   private toMessageJson(content: readonly object[], stop: object, usage: MessageUsage) {
-    const { id, model } = this;
-    return { id: `msg_${id}`, type: 'message', role: 'assistant', model, content, ...stop, usage };
+    const { messageId: id, model } = this;
+    return { id, type: 'message', role: 'assistant', model, content, ...stop, usage };
   }
 
   private addSearchUsage(usage = NO_USAGE): MessageUsage {

@@ -20,7 +20,8 @@ function createWriter(inputTokens: Promise<number>) {
     write: (written) => void record(Buffer.from(written).toString()),
     finish: record,
   };
-  return { writer: new MessageWriter(output, new MessageBuilder('1', 'm', 'hidden'), inputTokens), events };
+  const draft = new MessageBuilder('1', 'm', { thinkingVisibility: 'hidden', retainsTexts: false });
+  return { writer: new MessageWriter(output, draft, { inputTokens }), events };
 }
 
 const typesOf = (events: readonly { readonly type: string }[]) => events.map(({ type }) => type);

@@ -3,6 +3,7 @@ import { formatSseEvent } from '../../wire/sse.ts';
 import type { CompletionSource } from '../chat/completion-writer.ts';
 import { type SseOutput, TranslatingWriter, type TypedEvent } from '../chat/translating-writer.ts';
 import type { InputUsage, MessageBuilder } from './message-builder.ts';
+import type { MessageThread } from './threads.ts';
 import { toInputUsage, toMessageUsage } from './usage.ts';
 
 /** The HTTP response that the events of a message are written to. */
@@ -11,17 +12,23 @@ export interface MessageEventOutput extends SseOutput {
   toErrorEvent(error: unknown): TypedEvent;
 }
 
+interface MessageWriterOptions {
+  /** An estimate, for providers that report the input tokens only at the end; never rejects. */
+  readonly inputTokens: Promise<number>;
+  /** Stores the message before its end is sent, so that the client can continue it at once. */
+  readonly thread?: MessageThread | undefined;
+}
+
 export class MessageWriter extends TranslatingWriter<MessageEventOutput, MessageBuilder> {
   private reportedInput: InputUsage | undefined;
   /** Events that wait for the first event, which waits for the count of the input. */
   private waitingEvents: TypedEvent[] | undefined;
   private start: Promise<void> | undefined;
 
-  /** @param inputTokens an estimate, for providers that report the input tokens only at the end; never rejects */
   constructor(
     output: MessageEventOutput,
     draft: MessageBuilder,
-    private readonly inputTokens: Promise<number>,
+    private readonly options: MessageWriterOptions,
   ) {
     super(output, draft);
   }
@@ -36,10 +43,17 @@ export class MessageWriter extends TranslatingWriter<MessageEventOutput, Message
   override end(receipt: Receipt | undefined, failure?: unknown): Promise<void> | void {
     const { output, draft } = this;
     if (this.waitingEvents) return this.start?.then(() => this.end(receipt, failure));
-    const last = failure
-      ? [{ ...output.toErrorEvent(failure), ...(receipt ? { usage: toMessageUsage(receipt) } : {}) }]
-      : draft.createEndEvents(receipt && toMessageUsage(receipt));
-    output.finish(last.map((event) => this.formatEvent(event)).join(''));
+    const usage = receipt && toMessageUsage(receipt);
+    if (failure) return this.finish([{ ...output.toErrorEvent(failure), ...(usage ? { usage } : {}) }]);
+    const last = draft.createEndEvents(usage);
+    const { thread } = this.options;
+    // After a disconnect, the end of the message is missing.
+    if (!thread || !this.isListening) return this.finish(last);
+    return thread.store(draft.messageId, draft.content).then(() => this.finish(last));
+  }
+
+  private finish(events: readonly TypedEvent[]): void {
+    this.output.finish(events.map((event) => this.formatEvent(event)).join(''));
   }
 
   protected override announce(): void {
@@ -52,7 +66,7 @@ export class MessageWriter extends TranslatingWriter<MessageEventOutput, Message
   }
 
   private async announceEstimate(): Promise<void> {
-    const first = this.draft.createStartEvent({ input_tokens: await this.inputTokens });
+    const first = this.draft.createStartEvent({ input_tokens: await this.options.inputTokens });
     const events = [first, ...(this.waitingEvents ?? [])];
     this.waitingEvents = undefined;
     await super.send(events);

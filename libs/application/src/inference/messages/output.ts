@@ -68,8 +68,6 @@ export class MessageOutput {
   readonly blocks: ContentBlock[] = [];
   /** Number of completed web searches. */
   searchCount = 0;
-  /** Whether texts are retained. Texts of a stream are not, to save memory with many long messages at a time. */
-  retainsTexts = true;
   /** The first segment is open, or is a call that has no name yet; the others wait. */
   private readonly queue: Segment[] = [];
   /** Tool calls by their index in the chat completion. */
@@ -84,6 +82,7 @@ export class MessageOutput {
   constructor(
     private readonly id: string,
     private readonly thinkingVisibility: ThinkingVisibility,
+    private readonly retainsTexts = true,
   ) {}
 
   get callsFunctions(): boolean {

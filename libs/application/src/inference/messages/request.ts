@@ -38,6 +38,8 @@ export async function parseMessagesRequest(body: MessagesBody): Promise<ParsedMe
   assertSupported(body, REQUEST_RULES);
   assertSupported(body.output_config ?? {}, OUTPUT_CONFIG_RULES, 'output_config.');
   assertSupported(body.thinking ?? {}, THINKING_RULES, 'thinking.');
+  if (body.messages.length === 0)
+    throw invalidRequest('messages must be a non-empty array of objects with a role', 'messages');
   const { max_tokens, stop_sequences, metadata } = body;
   const turns = await toChatMessages(body.messages, parseRetainedThinkingTurns(body.context_management));
   const chat: Record<string, unknown> = {

@@ -34,8 +34,8 @@ export const REQUEST_RULES: AcceptedValues = {
 };
 
 /**
- * Rejects a conversation that the server would store. Anthropic's clients, such as the tool runner of the SDK, send all
- * of it after an error with this code.
+ * Rejects a conversation that the server would store, where there is no store. Anthropic's clients, such as the tool
+ * runner of the SDK, send all of it after an error with this code.
  * @throws InvalidRequestError (400)
  */
 export function assertNoThread({ thread }: JsonObject): void {

@@ -31,6 +31,8 @@ const MAX_LOOKUPS = 32;
 /** Maximum length of an item id. The ids of all providers are shorter. */
 const MAX_ITEM_ID_LENGTH = 256;
 const RESPONSE_ID = /^resp_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** Messages of Anthropic's API are stored with their threads. */
+const MESSAGE_ID = /^msg_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** A conversation, or a part of one: sealed JSON. */
 export interface SealedConversation {
@@ -164,16 +166,26 @@ export class ConversationService {
 
   /** @throws InvalidRequestError (400) if the storage quota of the account is used up */
   async assertWithinQuota(accountId: string): Promise<void> {
+    const problem = await this.findQuotaProblem(accountId);
+    if (problem === undefined) return;
+    throw new InvalidRequestError(400, `${problem}; delete responses, or send store: false`, 'store');
+  }
+
+  /** Returns a sentence without a final dot if the storage quota of the account is used up, otherwise undefined. */
+  async findQuotaProblem(accountId: string): Promise<string | undefined> {
     const { responseStore, quota } = this.dependencies;
     const [used, maxBytes] = [await responseStore.getStoredBytes(accountId), await quota.loadMaxBytes(accountId)];
-    if (used < maxBytes) return;
-    const message = `The account uses ${used} of ${maxBytes} bytes of its storage quota; delete responses, or send store: false`;
-    throw new InvalidRequestError(400, message, 'store');
+    return used < maxBytes ? undefined : `The account uses ${used} of ${maxBytes} bytes of its storage quota`;
   }
 
   /** Loads a conversation by its last response. @throws InvalidRequestError (404) if it is missing or has expired */
   async load(reader: StoredResponseReader, id: string, param: string | null = null): Promise<LoadedConversation> {
     return (isResponseId(id) ? await this.find({ by: 'id', id }, reader) : undefined) ?? throwNotFound(param);
+  }
+
+  /** Loads the thread that ends with a message of Anthropic's API. @returns undefined if it is missing or has expired */
+  async findMessage(reader: StoredResponseReader, id: string): Promise<LoadedConversation | undefined> {
+    return MESSAGE_ID.test(id) ? this.find({ by: 'id', id }, reader) : undefined;
   }
 
   /** Loads the JSON of a response as it was returned. @throws InvalidRequestError (404) like `load` */
@@ -220,10 +232,14 @@ export class ConversationService {
     return { input: input.map((item) => (isReference(item) ? knownItems.get(item.id) : item)), loadedConversations };
   }
 
-  /** @throws InvalidRequestError (404) if the account has no such response, or it has expired */
+  /**
+   * Removes a response, or a message of a thread.
+   * @throws InvalidRequestError (404) if the account has no such response, or it has expired
+   */
   async remove(accountId: string, id: string): Promise<void> {
     const { responseStore, clock } = this.dependencies;
-    if (!isResponseId(id) || !(await responseStore.remove(accountId, id, clock.now()))) throwNotFound();
+    if (!(isResponseId(id) || MESSAGE_ID.test(id)) || !(await responseStore.remove(accountId, id, clock.now())))
+      throwNotFound();
   }
 
   /** A conversation that cannot be opened, for example because a master key is unknown, is treated as missing. */

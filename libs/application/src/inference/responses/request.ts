@@ -132,7 +132,7 @@ function isChatOnly({ presence_penalty, frequency_penalty }: ResponsesBody, mess
 }
 
 /** A caller that excludes providers by their data policy does not expect the gateway to store its responses. */
-function forbidsRetention({ provider }: ResponsesBody): boolean {
+export function forbidsRetention({ provider }: JsonObject): boolean {
   return isJsonObject(provider) && (provider.zdr === true || provider.data_collection === 'deny');
 }
 
