@@ -130,6 +130,7 @@ export { CreateMessage, CreateMessageHandler } from './inference/messages/create
 export { MessageBuilder } from './inference/messages/message-builder.ts';
 export type { MessageEventOutput } from './inference/messages/message-writer.ts';
 export { type ParsedMessagesRequest, parseMessagesRequest } from './inference/messages/request.ts';
+export { ThreadLoader } from './inference/messages/threads.ts';
 export { PrivateChatQuoter, resolvePrivateModel } from './inference/private/private-order.ts';
 export {
   type CiphertextWriter,

@@ -23,6 +23,7 @@ import {
   ResponseStore,
   Secrets,
   StorageQuota,
+  ThreadLoader,
   TokenCounter,
 } from '#application';
 import { Foundation } from '#foundation';
@@ -87,6 +88,12 @@ import { ResponsesController } from './responses.controller.ts';
       inject: [CatalogueService, ConversationService],
       useFactory: (catalogues: CatalogueService, conversations: ConversationService) =>
         new ResponseRequestLoader(catalogues, conversations),
+    },
+    {
+      provide: ThreadLoader,
+      inject: [CatalogueService, ConversationService],
+      useFactory: (catalogues: CatalogueService, conversations: ConversationService) =>
+        new ThreadLoader(catalogues, conversations),
     },
     {
       provide: MedianCosts,

@@ -6,6 +6,7 @@ import { openTappedWorld, shiftClock, type TappedWorld, type TestAccount, type T
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const GPT = 'openai/gpt-5-mini';
+const ZDR_MODEL = 'openai/gpt-oss-120b';
 const CREATED = { type: 'create' as const };
 const MISSING = 'msg_00000000-0000-4000-8000-000000000000';
 const DAY_MS = 24 * 60 * 60_000;
@@ -122,8 +123,8 @@ describe('a thread', () => {
     await create({ thread: CREATED }, createClient(payer));
     const before = (await world.listEvents(payer)).length;
     expect(await failureOf(create({ thread: CREATED }, full))).toEqual([400, 'thread_unsupported_request']);
-    for (const provider of [{ zdr: true }, { data_collection: 'deny' }])
-      expect(await failureOf(create({ thread: CREATED, ...{ provider } }, full))).toEqual([
+    for (const policy of [{ provider: { zdr: true } }, { provider: { data_collection: 'deny' } }, { model: ZDR_MODEL }])
+      expect(await failureOf(create({ thread: CREATED, ...policy }, createClient(payer)))).toEqual([
         ...[400, 'thread_unsupported_request'],
       ]);
     expect(await world.listEvents(payer)).toHaveLength(before);

@@ -5,12 +5,12 @@ import { TokenCounter } from '../../tokens/token-counter.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
 import { estimateInputTokens } from '../chat/count-tokens.ts';
 import { type ChatConnection, ChatService } from '../responses/chat-service.ts';
-import { ConversationService, type StoredResponseReader } from '../responses/conversations.ts';
+import type { StoredResponseReader } from '../responses/conversations.ts';
 import type { MessagesBody } from './body.ts';
 import { MessageBuilder } from './message-builder.ts';
 import { type MessageEventOutput, MessageWriter } from './message-writer.ts';
 import { parseMessagesRequest } from './request.ts';
-import { openThread } from './threads.ts';
+import { ThreadLoader } from './threads.ts';
 import { toMessageUsage } from './usage.ts';
 
 export interface CreateMessageParams {
@@ -39,12 +39,12 @@ export class CreateMessageHandler implements ICommandHandler<CreateMessage> {
   constructor(
     private readonly chats: ChatService,
     private readonly tokenCounter: TokenCounter,
-    private readonly conversations: ConversationService,
+    private readonly threads: ThreadLoader,
   ) {}
 
   async execute({ payer, request, output }: CreateMessage): Promise<string | undefined> {
     const { requestId, source, connection, reader } = request;
-    const thread = await openThread(this.conversations, reader, request.body);
+    const thread = await this.threads.load(reader, request.body);
     const body = thread?.body ?? request.body;
     const { chat, thinkingVisibility } = await parseMessagesRequest(body);
     const retainsTexts = thread !== undefined || output === undefined;

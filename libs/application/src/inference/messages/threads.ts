@@ -5,7 +5,10 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { isJsonObject, type JsonObject } from '#kernel';
+import type { CatalogueService } from '../../catalogue-service.ts';
 import { InvalidRequestError, invalidRequest } from '../../errors.ts';
+import { selectModels } from '../../routing/model-list.ts';
+import { resolveModel } from '../../routing/preferences.ts';
 import type { ConversationService, StoredResponseReader } from '../responses/conversations.ts';
 import { forbidsRetention } from '../responses/request.ts';
 import type { LoadedConversation } from '../responses/stored-parts.ts';
@@ -39,41 +42,48 @@ export class MessageThread {
   }
 }
 
-/**
- * Starts or continues the thread of a request.
- * @returns undefined if the request has no thread
- * @throws InvalidRequestError with the codes of Anthropic: 404 `thread_not_found` if the message is missing or has
- *   expired; 400 `thread_fingerprint_mismatch` if the request changes `system` or `tools`; 400
- *   `thread_unsupported_request` if nothing may be stored, after which clients send complete conversations
- */
-export async function openThread(
-  conversations: ConversationService,
-  reader: StoredResponseReader,
-  { thread, ...body }: MessagesBody,
-): Promise<MessageThread | undefined> {
-  if (thread === undefined || thread === null) return undefined;
-  const { type, previous_message_id: previousId } = isJsonObject(thread) ? thread : {};
-  if (type !== 'create' && type !== 'continue')
-    throw invalidRequest('thread.type must be "create" or "continue"', 'thread.type');
-  await assertStorable(conversations, reader.accountId, body);
-  if (type === 'create') return new MessageThread(conversations, reader.accountId, body, undefined);
-  if (typeof previousId !== 'string') throw invalidRequest(`${PREVIOUS_ID} must be a string`, PREVIOUS_ID);
-  const loaded = await conversations.findMessage(reader, previousId);
-  const [settings, ...messages] = loaded?.items ?? [];
-  if (!settings) {
-    const message = 'Thread not found; threads are stored for 30 days. Send the complete conversation';
-    throw new InvalidRequestError(404, message, PREVIOUS_ID, { code: 'thread_not_found' });
-  }
-  assertUnchanged(body, settings);
-  const completeBody = { ...body, ...settings, messages: [...messages, ...body.messages] };
-  return new MessageThread(conversations, reader.accountId, completeBody, loaded);
-}
+export class ThreadLoader {
+  constructor(
+    private readonly catalogues: CatalogueService,
+    private readonly conversations: ConversationService,
+  ) {}
 
-async function assertStorable(conversations: ConversationService, accountId: string, body: JsonObject): Promise<void> {
-  if (forbidsRetention(body))
-    throw createUnsupportedError('A thread is stored, which the data policy in provider does not permit');
-  const problem = await conversations.findQuotaProblem(accountId);
-  if (problem !== undefined) throw createUnsupportedError(`${problem}; send the complete conversation without thread`);
+  /**
+   * Starts or continues the thread of a request.
+   * @returns undefined if the request has no thread
+   * @throws InvalidRequestError with the codes of Anthropic: 404 `thread_not_found` if the message is missing or has
+   *   expired; 400 `thread_fingerprint_mismatch` if the request changes `system` or `tools`; 400
+   *   `thread_unsupported_request` if nothing may be stored, after which clients send complete conversations
+   */
+  async load(reader: StoredResponseReader, { thread, ...body }: MessagesBody): Promise<MessageThread | undefined> {
+    if (thread === undefined || thread === null) return undefined;
+    const { conversations } = this;
+    const { accountId } = reader;
+    const { type, previous_message_id: previousId } = isJsonObject(thread) ? thread : {};
+    if (type !== 'create' && type !== 'continue')
+      throw invalidRequest('thread.type must be "create" or "continue"', 'thread.type');
+    await this.assertStorable(accountId, body);
+    if (type === 'create') return new MessageThread(conversations, accountId, body, undefined);
+    if (typeof previousId !== 'string') throw invalidRequest(`${PREVIOUS_ID} must be a string`, PREVIOUS_ID);
+    const loaded = await conversations.findMessage(reader, previousId);
+    const [settings, ...messages] = loaded?.items ?? [];
+    if (!settings) {
+      const message = 'Thread not found; threads are stored for 30 days. Send the complete conversation';
+      throw new InvalidRequestError(404, message, PREVIOUS_ID, { code: 'thread_not_found' });
+    }
+    assertUnchanged(body, settings);
+    const completeBody = { ...body, ...settings, messages: [...messages, ...body.messages] };
+    return new MessageThread(conversations, accountId, completeBody, loaded);
+  }
+
+  /** Clients request threads by themselves, so a model with zero data retention excludes them like the caller does. */
+  private async assertStorable(accountId: string, body: MessagesBody): Promise<void> {
+    const models = selectModels(body, (name) => resolveModel(name, this.catalogues.current).model);
+    if (forbidsRetention(body) || models.some(({ privacy }) => privacy === 'zdr'))
+      throw createUnsupportedError('A thread is stored, which the data policy of the request or model does not permit');
+    const problem = await this.conversations.findQuotaProblem(accountId);
+    if (problem !== undefined) throw createUnsupportedError(`${problem}; send the complete conversation without thread`);
+  }
 }
 
 function createUnsupportedError(message: string): InvalidRequestError {
