@@ -10,7 +10,7 @@ import { type ChallengeCommand, toPostings } from '#domain';
 import { PostgresEventStore } from '#eventstore';
 import { issueFencingToken } from '#foundation';
 import { formatUsd, NO_STREAM, type PicoUsd, parseUsd, type StreamHead } from '#kernel';
-import { projections, READ_MODEL_CONNECTION_OPTIONS, rebuild } from '#projections';
+import { type Projection, projections, READ_MODEL_CONNECTION_OPTIONS, rebuild } from '#projections';
 import { createIssuedChallenge, TEST_CAUSE, type TestAccount, type TestResponse, TestWorld } from '#testing';
 import { runLedgerCommand as runLedger } from './command-line.ts';
 import { skipBlockingEvent } from './skip.ts';
@@ -146,6 +146,7 @@ describe('verify', () => {
         'video_jobs: 0 rows compared',
         'challenges: 3 rows compared',
         'videos: 0 rows compared',
+        expect.stringMatching(/^query_counts: [1-9]\d* rows compared$/),
         'drift 0',
       ],
     });
@@ -191,6 +192,33 @@ describe('verify', () => {
         issueFencingToken: () => issueFencingToken(databaseUrl, 'projector'),
       });
     }
+  });
+
+  test('reports a wrong and a missing count of the query history, which a rebuild of the history repairs', async () => {
+    const order = 'order by account_id, key_id limit 1';
+    const { rows } = await database.query(
+      `update query_counts set records = records + 1 where ctid = (select ctid from query_counts where key_id = '' ${order})
+       returning account_id, records, day::text`,
+    );
+    const [{ account_id: account, records, day }] = rows;
+    const removed = await database.query(
+      `delete from query_counts where ctid = (select ctid from query_counts where key_id <> '' ${order})
+       returning account_id, key_id, records, day::text`,
+    );
+    const [missing] = removed.rows;
+    const { code, lines } = await ledger('verify');
+    expect([code, lines.at(-1)]).toEqual([1, 'drift 2']);
+    expect(lines.filter((line) => line.startsWith('difference: ')).toSorted()).toEqual(
+      [
+        `difference: query_counts has ${records} records on ${day} for account ${account}, and queries has ${records - 1}`,
+        `difference: query_counts has 0 records on ${missing.day} for key ${missing.key_id} of account ${missing.account_id}, and queries has ${missing.records}`,
+      ].toSorted(),
+    );
+    const { store, databaseUrl } = world.foundation;
+    const issueToken = () => issueFencingToken(databaseUrl, 'projector');
+    const queries = projections.find(({ name }) => name === 'queries') as Projection;
+    await rebuild(queries, { store, databaseUrl, issueFencingToken: issueToken });
+    expect((await ledger('verify')).lines.at(-1)).toBe('drift 0');
   });
 
   test('reports no differences after the read models were rebuilt', async () => {

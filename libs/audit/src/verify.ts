@@ -4,12 +4,14 @@ import type { Foundation } from '#foundation';
 import { isKnownEvent, START_POSITION, type StoredEvent, upcast } from '#kernel';
 import { connectClient, openPool } from '#postgres';
 import {
+  findWrongQueryCounts,
   listBlockedProjections,
   listSkippedEvents,
   ProjectionProgress,
   projections,
   READ_MODEL_CONNECTION_OPTIONS,
   type SkippedEvent,
+  type WrongQueryCount,
 } from '#projections';
 import { Auditor } from './auditor.ts';
 import { createComparison, type ReadModelComparison } from './comparison.ts';
@@ -21,7 +23,8 @@ const MAX_PRINTED_DIFFERENCES = 100;
 const CATCH_UP_TIMEOUT_MS = 5_000;
 
 /**
- * Replays all events, compares every row of every read model as of its checkpoint, and audits the events themselves.
+ * Replays all events, compares every row of every read model as of its checkpoint and every count of the query history,
+ * and audits the events themselves.
  * The read models are read in one database snapshot, so that the service may run. Skipped events, and events that a
  * read model does not apply in time, are differences. Payments that were recorded more than once and contested
  * payments are named, and are no differences: the events are as they were recorded.
@@ -65,11 +68,14 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
       }
     }
     for (const comparison of comparisons) await comparison.finish();
+    const counts = await findWrongQueryCounts(client);
+    for (const wrong of counts.wrong) report(formatWrongCount(wrong));
     for (const skippedEvent of skipped)
       if (skippedEvent.by !== null || isReadable(skippedEvent)) report(formatSkip(skippedEvent));
     for (const difference of await describeLaggingProjections(comparisons, last, databaseUrl)) report(difference);
     const audited = [...auditor.formatSummary(), ...payments.formatLines()];
-    for (const line of formatSummary(eventCount, audited, comparisons, differences)) print(line);
+    const compared = [...comparisons, { name: 'query_counts', comparedCount: counts.comparedCount, unappliedCount: 0 }];
+    for (const line of formatSummary(eventCount, audited, compared, differences)) print(line);
     return differences.length === 0;
   } finally {
     await client.end();
@@ -128,6 +134,11 @@ function formatSkip({ reader, position, type, stream, why, by, at }: SkippedEven
   return `${reader} has skipped ${eventText}: ${why} (${by ?? 'automatically, because the build at that time could not read it'}, ${at.toISOString()})`;
 }
 
+function formatWrongCount({ accountId, keyId, day, stored, actual }: WrongQueryCount): string {
+  const owner = keyId === null ? `account ${accountId}` : `key ${keyId} of account ${accountId}`;
+  return `query_counts has ${stored} records on ${day} for ${owner}, and queries has ${actual}`;
+}
+
 /** Gives a running projector time for the latest events, then describes the read models that still lag. */
 async function describeLaggingProjections(
   comparisons: readonly ReadModelComparison[],
@@ -166,7 +177,7 @@ async function loadCheckpoints(client: pg.Client): Promise<ReadonlyMap<string, b
 function* formatSummary(
   eventCount: number,
   audited: readonly string[],
-  comparisons: readonly ReadModelComparison[],
+  comparisons: readonly Pick<ReadModelComparison, 'name' | 'comparedCount' | 'unappliedCount'>[],
   differences: readonly string[],
 ): Generator<string> {
   yield `${eventCount} events replayed`;

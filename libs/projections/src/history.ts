@@ -7,10 +7,11 @@ import type pg from 'pg';
 import { money, type PicoUsd } from '#kernel';
 import { TEXT_TYPE_PARSERS } from './projection.ts';
 import type { QueryRow } from './queries.ts';
+import { countQueries } from './query-counts.ts';
 
 /** Maximum number of records that are skipped before a page, or scanned for it. Either takes some milliseconds. */
 export const MAX_HISTORY_SCAN = 10_000;
-/** Maximum number of records counted after a page. */
+/** Maximum number of records counted after a page if their number is not known. */
 export const MAX_COUNTED_AFTER_PAGE = 1_000;
 /** Page ends are cached for a minute, so that new records do not shift the following page. */
 const PAGE_END_CACHE_OPTIONS = { max: 20_000, ttl: 60_000 };
@@ -48,7 +49,7 @@ export interface HistoryRecord {
 
 export interface HistoryPage {
   readonly records: readonly HistoryRecord[];
-  /** Number of matching records, counted up to `MAX_COUNTED_AFTER_PAGE` after this page. */
+  /** Number of matching records; if it is not exact, counted up to `MAX_COUNTED_AFTER_PAGE` after this page. */
   readonly total: number;
   /** Whether `total` is known to include all matching records. */
   readonly isTotalExact: boolean;
@@ -77,6 +78,8 @@ interface PageLocation {
   /** Number of matching records between `end` and the page. */
   readonly skipped: number;
   readonly pageSize: number;
+  /** Maximum number of records to count after the page. */
+  readonly countedAfter: number;
 }
 
 type PageRow = QueryRow & { readonly end_at: string; readonly matching: string };
@@ -96,25 +99,31 @@ export class QueryHistory {
   async read(filter: HistoryFilter, page: number, pageSize: number): Promise<HistoryPage> {
     const cacheKey = JSON.stringify([filter, pageSize]);
     const before = this.findClosestPageEnd(page, cacheKey);
-    const location = { end: before.end, skipped: (page - 1 - before.page) * pageSize, pageSize };
-    const isFar = location.skipped > MAX_HISTORY_SCAN;
-    const query = new HistoryQuery(filter, location.end);
-    const rows = isFar ? [] : await this.loadRows(query, location);
+    const skipped = (page - 1 - before.page) * pageSize;
+    const isFar = skipped > MAX_HISTORY_SCAN;
+    const query = new HistoryQuery(filter, before.end);
+    const known = query.requiresScan ? undefined : await countQueries(this.pool, filter);
+    const countedAfter = known === undefined ? MAX_COUNTED_AFTER_PAGE : 0;
+    const rows = isFar ? [] : await this.loadRows(query, { end: before.end, skipped, pageSize, countedAfter });
     const last = rows.at(-1);
     if (last && rows.length === pageSize)
       this.pageEnds.set(toPageEndKey(page, cacheKey), { at: last.end_at, position: last.position });
+    const records = rows.map(toRecord);
+    const previous = (page - 1) * pageSize;
+    if (known !== undefined) {
+      if (isFar && known > previous) throw new PageOutOfRangeError();
+      // Records that were added after they were counted may be on this page.
+      const total = last ? Math.max(known, previous + rows.length) : known;
+      return { records, total, isTotalExact: true, searchedBackTo: null };
+    }
     const matchCount = last
-      ? location.skipped + Number(last.matching)
-      : await this.countUpTo(query, Math.min(location.skipped, MAX_HISTORY_SCAN + 1));
+      ? skipped + Number(last.matching)
+      : await this.countUpTo(query, Math.min(skipped, MAX_HISTORY_SCAN + 1));
     if (isFar && matchCount > MAX_HISTORY_SCAN) throw new PageOutOfRangeError();
-    const isCountLimited = matchCount >= location.skipped + pageSize + MAX_COUNTED_AFTER_PAGE;
+    const isCountLimited = matchCount >= skipped + pageSize + MAX_COUNTED_AFTER_PAGE;
     const searchedBackTo = isCountLimited || !query.requiresScan ? null : await this.findFirstUnsearchedAt(query);
-    return {
-      records: rows.map(toRecord),
-      total: before.page * pageSize + matchCount,
-      isTotalExact: !isCountLimited && searchedBackTo === null,
-      searchedBackTo,
-    };
+    const total = before.page * pageSize + matchCount;
+    return { records, total, isTotalExact: !isCountLimited && searchedBackTo === null, searchedBackTo };
   }
 
   /** Returns the closest page before `page` whose end is cached; page 0 without an end if there is none. */
@@ -126,11 +135,12 @@ export class QueryHistory {
     return { page: 0, end: undefined };
   }
 
-  /** Loads the rows of a page. `matching` is the number of matching records from the page on, up to the count limit. */
-  private async loadRows(query: HistoryQuery, { skipped, pageSize }: PageLocation): Promise<readonly PageRow[]> {
+  /** Loads the rows of a page. `matching` is the number of matching records from the page on, as far as they are counted. */
+  private async loadRows(query: HistoryQuery, location: PageLocation): Promise<readonly PageRow[]> {
+    const { skipped, pageSize, countedAfter } = location;
     const { rows } = await this.pool.query<PageRow>({
       text: `with matching as materialized (
-               ${query.toMatchingSql('position, at')} limit ${pageSize + MAX_COUNTED_AFTER_PAGE} offset ${skipped})
+               ${query.toMatchingSql('position, at')} limit ${pageSize + countedAfter} offset ${skipped})
              select row.*, row.at::text as end_at, (select count(*) from matching) as matching
                from (select position from matching order by at desc, position desc limit ${pageSize}) as page
                join books.queries as row using (position)

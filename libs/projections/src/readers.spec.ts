@@ -482,17 +482,48 @@ describe('the query history', () => {
     const prices = ({ records }: { readonly records: readonly { readonly price: bigint }[] }) =>
       records.map(({ price }) => Number(price));
 
-    test('counts a limited number of records after each page, and returns every record once', async () => {
+    test('has the number of all records on every page, and returns every record once', async () => {
       const history = new QueryHistory(books.pool);
       const all: number[] = [];
       for (let page = 1, pages = 1; page <= pages; page++) {
         const read = await history.read({ accountId }, page, 500);
         all.push(...prices(read));
         pages = Math.ceil(read.total / 500);
-        expect(read.total).toBe(Math.min(MANY, page * 500 + MAX_COUNTED_AFTER_PAGE));
-        expect(read.isTotalExact).toBe(page * 500 + MAX_COUNTED_AFTER_PAGE > MANY);
+        expect(read).toMatchObject({ total: MANY, isTotalExact: true, searchedBackTo: null });
       }
       expect(all).toEqual(Array.from({ length: MANY }, (_, i) => MANY - i));
+    });
+
+    test('counts a limited number of records after each page if a model is requested, or too much of a day', async () => {
+      for (const filter of [{ model: 'm' }, { from: '2026-01-01T00:00:01.000Z', to: '2026-01-01T23:00:00.000Z' }]) {
+        const history = new QueryHistory(books.pool);
+        const first = await history.read({ accountId, ...filter }, 1, 500);
+        expect(first).toMatchObject({ total: 500 + MAX_COUNTED_AFTER_PAGE, isTotalExact: false });
+        const second = await history.read({ accountId, ...filter }, 2, 500);
+        expect(second).toMatchObject({ total: 1_000 + MAX_COUNTED_AFTER_PAGE, isTotalExact: false });
+      }
+    });
+
+    test('has the number of records of any time range', async () => {
+      const history = new QueryHistory(books.pool);
+      const count = async (from: string | undefined, to: string | undefined) => {
+        const { total, isTotalExact } = await history.read(
+          { accountId, ...(from && { from }), ...(to && { to }) },
+          1,
+          1,
+        );
+        return isTotalExact ? total : 'not exact';
+      };
+      expect(await count('2026-01-01T00:00:00.000Z', '2026-01-01T23:59:59.999Z')).toBe(MANY);
+      expect(await count('2026-01-01T00:00:02.000Z', '2026-01-01T00:00:04.999Z')).toBe(3);
+      expect(await count('2026-01-01T03:36:30.000Z', '2026-01-05T12:00:00.000Z')).toBe(11);
+      expect(await count('2025-12-31T12:00:00.000Z', '2026-01-02T12:00:00.000Z')).toBe(MANY);
+      expect(await count('2025-12-31T12:00:00.000Z', '2026-01-01T00:00:07.000Z')).toBe(7);
+      expect(await count('2026-01-02T00:00:00.000Z', undefined)).toBe(0);
+      expect(await count(undefined, '2025-12-31T23:59:59.999Z')).toBe(0);
+      expect(await count('2026-01-03T00:00:00.000Z', '2026-01-01T00:00:00.000Z')).toBe(0);
+      expect(await count('0001-01-01T00:00:00.000Z', '9999-12-31T23:59:59.999Z')).toBe(MANY);
+      expect(await count('9999-12-31T12:00:00.000Z', undefined)).toBe(0);
     });
 
     test('continues after the end of the previous page, even if newer records were added', async () => {

@@ -2,13 +2,48 @@ import type pg from 'pg';
 import { BlockedByEventError, type EventReader, type EventSink, LeaseLostError } from '#kernel';
 import { openPool, withClient } from '#postgres';
 import { createProjectionSink, type Projection, READ_MODEL_CONNECTION_OPTIONS } from './projection.ts';
+import { ATTACH_QUERY_COUNTS_SQL, createQueryCountMigration } from './query-counts.ts';
 import { canReadSkippedEvents, recordBlocked, recordRepaired } from './skipped-events.ts';
 
 /** Name of the lease under which read models are written. */
 export const PROJECTOR_LEASE = 'projector';
 
 /**
- * Both functions run with the rights of their owner, who owns the read models. So a service can rebuild a read model
+ * Creates the function that replaces a read model with the table of its rebuild.
+ * @param prepare statements of the function that run before the old table is dropped
+ */
+function toFinishRebuildSql(create: 'create' | 'create or replace', prepare = ''): string {
+  return `
+      -- Replaces the read model with that table. Those who may use the read model may use the new one.
+      ${create} function books.finish_rebuild(p_name text) returns void language plpgsql
+        security definer set search_path = pg_catalog, pg_temp
+      as $$
+      declare
+        draft text := 'books_rebuild_' || p_name;
+        allowed record;
+      begin
+        if p_name = 'checkpoints' or to_regclass(format('%I.%I', draft, p_name)) is null then
+          raise exception 'no rebuild of % was started', p_name;
+        end if;
+        if session_user <> current_user then
+          execute format('revoke all on all tables in schema %I from %I', draft, session_user);
+        end if;
+        for allowed in
+          select privilege_type as privilege,
+                 case grantee when 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end as grantee
+            from pg_class, aclexplode(relacl)
+           where oid = to_regclass(format('books.%I', p_name)) and grantee <> relowner
+        loop
+          execute format('grant %s on %I.%I to %s', allowed.privilege, draft, p_name, allowed.grantee);
+        end loop;${prepare}
+        execute format('drop table books.%I', p_name);
+        execute format('alter table %I.%I set schema books', draft, p_name);
+        execute format('drop schema %I cascade', draft);
+      end $$;`;
+}
+
+/**
+ * The functions run with the rights of their owner, who owns the read models. So a service can rebuild a read model
  * without a right to create or change tables, and cannot attach code to a table that its owner would execute.
  */
 export const rebuildMigrations = [
@@ -37,36 +72,12 @@ export const rebuildMigrations = [
         end if;
       end $$;
 
-      -- Replaces the read model with that table. Those who may use the read model may use the new one.
-      create function books.finish_rebuild(p_name text) returns void language plpgsql
-        security definer set search_path = pg_catalog, pg_temp
-      as $$
-      declare
-        draft text := 'books_rebuild_' || p_name;
-        allowed record;
-      begin
-        if p_name = 'checkpoints' or to_regclass(format('%I.%I', draft, p_name)) is null then
-          raise exception 'no rebuild of % was started', p_name;
-        end if;
-        if session_user <> current_user then
-          execute format('revoke all on all tables in schema %I from %I', draft, session_user);
-        end if;
-        for allowed in
-          select privilege_type as privilege,
-                 case grantee when 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end as grantee
-            from pg_class, aclexplode(relacl)
-           where oid = to_regclass(format('books.%I', p_name)) and grantee <> relowner
-        loop
-          execute format('grant %s on %I.%I to %s', allowed.privilege, draft, p_name, allowed.grantee);
-        end loop;
-        execute format('drop table books.%I', p_name);
-        execute format('alter table %I.%I set schema books', draft, p_name);
-        execute format('drop schema %I cascade', draft);
-      end $$;
+${toFinishRebuildSql('create')}
 
       revoke execute on function books.start_rebuild(text), books.finish_rebuild(text) from public;
     `,
   },
+  createQueryCountMigration(toFinishRebuildSql('create or replace', ATTACH_QUERY_COUNTS_SQL)),
 ] as const;
 
 export interface RebuildOptions {
