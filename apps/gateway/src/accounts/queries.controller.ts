@@ -35,8 +35,10 @@ export class QueriesController {
     tag: 'History',
     summary: 'Lists the query history, newest first',
     description:
-      'With an API key, lists the queries of this key; with a credit id, all queries of the account. The total ' +
-      'counts at most 1,000 records after the page; `total_is_exact` reports whether that includes all records. ' +
+      'With an API key, lists the queries of this key; with a credit id, all queries of the account. The total is the ' +
+      'number of all records. With a filter by model, source or type, or if a time range includes a part of a day with ' +
+      'more than 10,000 records, it counts at most 1,000 records after the page; `total_is_exact` reports whether that ' +
+      'includes all records. ' +
       'Request the next page while `page` is less than `total_pages`. A page after more than 10,000 records is ' +
       'rejected, unless this gateway served one of the 100 pages before it within the last minute. With a filter by model, ' +
       'source or type, at most 10,000 records are searched for a page: to continue, send `looked_back_to` as ' +

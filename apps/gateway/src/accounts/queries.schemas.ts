@@ -50,7 +50,7 @@ export const HistorySchema = nameSchema(
     pagination: object({
       page: { type: 'integer', minimum: 1 },
       page_count: { type: 'integer', minimum: 1, maximum: 100, description: 'Records per page' },
-      total: { ...COUNT, description: 'The number of records on all pages, as far as they were counted' },
+      total: { ...COUNT, description: 'The number of records on all pages; if it is not exact, there may be more' },
       total_pages: COUNT,
       total_is_exact: { ...BOOLEAN, description: 'Whether there are no more records than `total`' },
       looked_back_to: {
