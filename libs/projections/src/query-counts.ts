@@ -14,11 +14,12 @@ const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 /** Key id of the counts of all records of an account, with and without keys. */
 const ALL_KEYS = '';
 
-/** Selects the counts that follow from the records of a table. */
+/** Selects the counts that follow from the records of a table. Groups twice, because the second groups are few. */
 function toCountsSql(table: string): string {
-  return `select account_id, case grouping(key_id) when 1 then '${ALL_KEYS}' else key_id end as key_id,
-                 (at at time zone 'UTC')::date as day, count(*) as records
-            from ${table}
+  return `select account_id, case grouping(key_id) when 1 then '${ALL_KEYS}' else key_id end as key_id, day,
+                 sum(records)::bigint as records
+            from (select account_id, key_id, (at at time zone 'UTC')::date as day, count(*) as records
+                    from ${table} group by account_id, key_id, day) as counted
            group by grouping sets ((account_id, day), (account_id, key_id, day))
           having grouping(key_id) = 1 or key_id <> '${ALL_KEYS}'`;
 }
@@ -50,7 +51,7 @@ export function createQueryCountMigration(finishRebuildSql: string) {
         -- In the order of the key, so that two writers lock the counts in the same order.
         insert into books.query_counts as total
         select account_id, key_id, day, tg_argv[0]::bigint * records
-          from (${toCountsSql('changed')}) as counted order by account_id, key_id, day
+          from (${toCountsSql('changed')}) as changes order by account_id, key_id, day
         on conflict (account_id, key_id, day) do update set records = total.records + excluded.records;
         return null;
       end $$;
