@@ -194,7 +194,7 @@ describe('verify', () => {
     }
   });
 
-  test('reports a wrong and a missing count of the query history, which a rebuild of the history repairs', async () => {
+  test('reports an incorrect and a missing count of the query history, which a rebuild of the history repairs', async () => {
     const order = 'order by account_id, key_id limit 1';
     const { rows } = await database.query(
       `update query_counts set records = records + 1 where ctid = (select ctid from query_counts where key_id = '' ${order})

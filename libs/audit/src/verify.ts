@@ -4,14 +4,14 @@ import type { Foundation } from '#foundation';
 import { isKnownEvent, START_POSITION, type StoredEvent, upcast } from '#kernel';
 import { connectClient, openPool } from '#postgres';
 import {
-  findWrongQueryCounts,
+  findIncorrectQueryCounts,
   listBlockedProjections,
   listSkippedEvents,
   ProjectionProgress,
   projections,
   READ_MODEL_CONNECTION_OPTIONS,
   type SkippedEvent,
-  type WrongQueryCount,
+  type IncorrectQueryCount,
 } from '#projections';
 import { Auditor } from './auditor.ts';
 import { createComparison, type ReadModelComparison } from './comparison.ts';
@@ -68,8 +68,8 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
       }
     }
     for (const comparison of comparisons) await comparison.finish();
-    const counts = await findWrongQueryCounts(client);
-    for (const wrong of counts.wrong) report(formatWrongCount(wrong));
+    const counts = await findIncorrectQueryCounts(client);
+    for (const count of counts.incorrect) report(formatIncorrectCount(count));
     for (const skippedEvent of skipped)
       if (skippedEvent.by !== null || isReadable(skippedEvent)) report(formatSkip(skippedEvent));
     for (const difference of await describeLaggingProjections(comparisons, last, databaseUrl)) report(difference);
@@ -134,7 +134,7 @@ function formatSkip({ reader, position, type, stream, why, by, at }: SkippedEven
   return `${reader} has skipped ${eventText}: ${why} (${by ?? 'automatically, because the build at that time could not read it'}, ${at.toISOString()})`;
 }
 
-function formatWrongCount({ accountId, keyId, day, stored, actual }: WrongQueryCount): string {
+function formatIncorrectCount({ accountId, keyId, day, stored, actual }: IncorrectQueryCount): string {
   const owner = keyId === null ? `account ${accountId}` : `key ${keyId} of account ${accountId}`;
   return `query_counts has ${stored} records on ${day} for ${owner}, and queries has ${actual}`;
 }

@@ -102,18 +102,18 @@ export class QueryHistory {
     const skipped = (page - 1 - before.page) * pageSize;
     const isFar = skipped > MAX_HISTORY_SCAN;
     const query = new HistoryQuery(filter, before.end);
-    const known = query.requiresScan ? undefined : await countQueries(this.pool, filter);
-    const countedAfter = known === undefined ? MAX_COUNTED_AFTER_PAGE : 0;
+    const exactTotal = query.requiresScan ? undefined : await countQueries(this.pool, filter);
+    const countedAfter = exactTotal === undefined ? MAX_COUNTED_AFTER_PAGE : 0;
     const rows = isFar ? [] : await this.loadRows(query, { end: before.end, skipped, pageSize, countedAfter });
     const last = rows.at(-1);
     if (last && rows.length === pageSize)
       this.pageEnds.set(toPageEndKey(page, cacheKey), { at: last.end_at, position: last.position });
     const records = rows.map(toRecord);
     const previous = (page - 1) * pageSize;
-    if (known !== undefined) {
-      if (isFar && known > previous) throw new PageOutOfRangeError();
+    if (exactTotal !== undefined) {
+      if (isFar && exactTotal > previous) throw new PageOutOfRangeError();
       // Records that were added after they were counted may be on this page.
-      const total = last ? Math.max(known, previous + rows.length) : known;
+      const total = last ? Math.max(exactTotal, previous + rows.length) : exactTotal;
       return { records, total, isTotalExact: true, searchedBackTo: null };
     }
     const matchCount = last

@@ -56,7 +56,7 @@ export {
   type MedianPrice,
   readMedianPrices,
 } from './queries.ts';
-export { countQueries, findWrongQueryCounts, type WrongQueryCount } from './query-counts.ts';
+export { countQueries, findIncorrectQueryCounts, type IncorrectQueryCount } from './query-counts.ts';
 export { PROJECTOR_LEASE, type RebuildOptions, rebuild, rebuildIfOutdated } from './rebuild.ts';
 export {
   type BlockedProjection,

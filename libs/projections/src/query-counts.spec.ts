@@ -7,7 +7,7 @@ import type { EventBatch, EventSink } from '#kernel';
 import {
   countQueries,
   createProjectionSink,
-  findWrongQueryCounts,
+  findIncorrectQueryCounts,
   type Projection,
   projectionMigrations,
   projections,
@@ -54,9 +54,9 @@ const countAll = (pool: pg.Pool) => countQueries(pool, { accountId: ACCOUNT });
 
 /** Checks that every count is right, and that there are counts exactly if there are records. */
 async function expectRightCounts(pool = books.pool): Promise<void> {
-  const { wrong, comparedCount } = await findWrongQueryCounts(pool);
+  const { incorrect, comparedCount } = await findIncorrectQueryCounts(pool);
   const { rows } = await pool.query('select exists (select from books.queries) as has_records');
-  expect([wrong, comparedCount > 0]).toEqual([[], rows[0].has_records]);
+  expect([incorrect, comparedCount > 0]).toEqual([[], rows[0].has_records]);
 }
 
 const rebuildFrom = async (history: readonly HistoryEvent[]) => {
@@ -143,12 +143,12 @@ describe('the counts of the query history', () => {
     expect(await countAll(books.pool)).toBe(200 + 5 * 21 - 5 * 20);
   });
 
-  test('are counted again by a rebuild, and kept on the table that it creates', async () => {
+  test('are counted again by a rebuild, and updated by changes of the table that it creates', async () => {
     const writer = await openWriter();
     await writer.apply(first);
     for (const damage of ['update query_counts set records = records + 1', 'delete from query_counts']) {
       await books.pool.query(damage);
-      expect((await findWrongQueryCounts(books.pool)).wrong).not.toEqual([]);
+      expect((await findIncorrectQueryCounts(books.pool)).incorrect).not.toEqual([]);
       await rebuildFrom(events);
       await expectRightCounts();
     }

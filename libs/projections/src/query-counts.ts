@@ -1,5 +1,5 @@
 /**
- * The numbers of records in the query history, so that their total needs no search. Triggers keep them in the
+ * The numbers of records in the query history, so that their total needs no search. Triggers update them in the
  * transaction that changes the records, so that no writer can miss them: neither a projector of an earlier release nor a
  * command that deletes old records.
  */
@@ -32,7 +32,7 @@ export function createQueryCountMigration(finishRebuildSql: string) {
   return {
     id: 'query-counts-1',
     minContract: 2,
-    changes: 'counts the records of the query history, and keeps the counts by triggers',
+    changes: 'counts the records of the query history, and creates triggers that update the counts',
     locks: [{ table: 'books.queries', blocks: 'writes', millisecondsPerMillionRows: 1_000 }],
     sql: `
       create table books.query_counts (
@@ -90,11 +90,12 @@ export function createQueryCountMigration(finishRebuildSql: string) {
 }
 
 /** Part of `finish_rebuild`: counts the records of the new table while nobody can change those of the old one. */
-export const ATTACH_QUERY_COUNTS_SQL = `
-        if p_name = 'queries' then
-          lock table books.queries in share row exclusive mode;
-          perform books.attach_query_counts(format('%I.queries', draft)::regclass);
-        end if;`;
+export const ATTACH_QUERY_COUNTS_SQL = `begin
+          if p_name = 'queries' then
+            lock table books.queries in share row exclusive mode;
+            perform books.attach_query_counts(format('%I.queries', draft)::regclass);
+          end if;
+        end;`;
 
 export interface CountedQueries {
   readonly accountId: string;
@@ -122,11 +123,11 @@ export async function countQueries(
   ];
   const owner = keyId === undefined ? 'account_id = $1' : 'account_id = $1 and key_id = $2';
   const parts = range.parts.map(([start, end]) => {
-    const within = `at >= ${bind(start)}::timestamptz and at < ${bind(end)}::timestamptz`;
-    return `(select count(*) from (select from books.queries where ${owner} and ${within} limit ${MAX_COUNTED_IN_PART + 1}) as part)`;
+    const timeCondition = `at >= ${bind(start)}::timestamptz and at < ${bind(end)}::timestamptz`;
+    return `select count(*) from (select from books.queries where ${owner} and ${timeCondition} limit ${MAX_COUNTED_IN_PART + 1}) as part`;
   });
   const { rows } = await pool.query<{ records: string; parts: number[] }>(
-    `select coalesce(sum(records), 0)::text as records, array[${parts.join(', ')}]::int[] as parts
+    `select coalesce(sum(records), 0)::text as records, array[${parts.map((sql) => `(${sql})`).join(', ')}]::int[] as parts
        from books.query_counts where account_id = $1 and key_id = $2 ${days.join(' ')}`,
     values,
   );
@@ -165,7 +166,7 @@ function formatInstant(milliseconds: number): string {
 }
 
 /** A count that differs from the records. */
-export interface WrongQueryCount {
+export interface IncorrectQueryCount {
   readonly accountId: string;
   /** Null for all records of the account. */
   readonly keyId: string | null;
@@ -175,17 +176,17 @@ export interface WrongQueryCount {
 }
 
 /** Compares all counts with the records of the query history, in one snapshot. */
-export async function findWrongQueryCounts(
+export async function findIncorrectQueryCounts(
   client: Pick<pg.Client, 'query'>,
-): Promise<{ readonly comparedCount: number; readonly wrong: readonly WrongQueryCount[] }> {
-  const { rows } = await client.query<{ compared: string; wrong: WrongQueryCount[] }>(
+): Promise<{ readonly comparedCount: number; readonly incorrect: readonly IncorrectQueryCount[] }> {
+  const { rows } = await client.query<{ compared: string; incorrect: IncorrectQueryCount[] }>(
     `select count(*) as compared,
             coalesce(json_agg(json_build_object('accountId', account_id, 'keyId', nullif(key_id, '${ALL_KEYS}'), 'day', day,
                                                 'stored', stored, 'actual', actual) order by account_id, key_id, day)
-                     filter (where stored <> actual), '[]') as wrong
+                     filter (where stored <> actual), '[]') as incorrect
        from (select account_id, key_id, day, coalesce(stored.records, 0) as stored, coalesce(actual.records, 0) as actual
                from books.query_counts as stored
                full join (${toCountsSql('books.queries')}) as actual using (account_id, key_id, day)) as both_counts`,
   );
-  return { comparedCount: Number(rows[0]?.compared ?? 0), wrong: rows[0]?.wrong ?? [] };
+  return { comparedCount: Number(rows[0]?.compared ?? 0), incorrect: rows[0]?.incorrect ?? [] };
 }

@@ -12,12 +12,11 @@ export const PROJECTOR_LEASE = 'projector';
  * Creates the function that replaces a read model with the table of its rebuild.
  * @param prepare statements of the function that run before the old table is dropped
  */
-function toFinishRebuildSql(create: 'create' | 'create or replace', prepare = ''): string {
-  return `
-      -- Replaces the read model with that table. Those who may use the read model may use the new one.
-      ${create} function books.finish_rebuild(p_name text) returns void language plpgsql
+function toFinishRebuildSql(prepare = ''): string {
+  return `create or replace function books.finish_rebuild(p_name text) returns void language plpgsql
         security definer set search_path = pg_catalog, pg_temp
       as $$
+      -- Replaces the read model with the table of its rebuild. Those who may use the read model may use the new one.
       declare
         draft text := 'books_rebuild_' || p_name;
         allowed record;
@@ -35,7 +34,8 @@ function toFinishRebuildSql(create: 'create' | 'create or replace', prepare = ''
            where oid = to_regclass(format('books.%I', p_name)) and grantee <> relowner
         loop
           execute format('grant %s on %I.%I to %s', allowed.privilege, draft, p_name, allowed.grantee);
-        end loop;${prepare}
+        end loop;
+        ${prepare}
         execute format('drop table books.%I', p_name);
         execute format('alter table %I.%I set schema books', draft, p_name);
         execute format('drop schema %I cascade', draft);
@@ -72,12 +72,12 @@ export const rebuildMigrations = [
         end if;
       end $$;
 
-${toFinishRebuildSql('create')}
+      ${toFinishRebuildSql()}
 
       revoke execute on function books.start_rebuild(text), books.finish_rebuild(text) from public;
     `,
   },
-  createQueryCountMigration(toFinishRebuildSql('create or replace', ATTACH_QUERY_COUNTS_SQL)),
+  createQueryCountMigration(toFinishRebuildSql(ATTACH_QUERY_COUNTS_SQL)),
 ] as const;
 
 export interface RebuildOptions {
