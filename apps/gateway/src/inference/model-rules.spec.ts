@@ -236,7 +236,7 @@ describe('an output limit', () => {
   test.each([
     ['/v1/chat/completions', { messages: [user], max_tokens: 200_001 }, 'max_tokens'],
     ['/v1/chat/completions', { messages: [user], max_completion_tokens: 200_001 }, 'max_completion_tokens'],
-    ['/v1/responses', { input: 'Hello', max_output_tokens: 200_001 }, expect.anything()],
+    ['/v1/responses', { input: 'Hello', max_output_tokens: 200_001 }, 'max_output_tokens'],
     ['/v1/messages', { messages: [user], max_tokens: 200_001 }, undefined],
   ])('above the context is rejected: %s', async (path, body, param) => {
     expect(await fetchRejection(path, { model, ...body })).toMatchObject({

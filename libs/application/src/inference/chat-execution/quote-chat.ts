@@ -3,7 +3,7 @@ import { type Catalogue, type Endpoint, isFreeTier, type PriceList, type TokenPr
 import type { PartialHold, QueryType } from '#domain';
 import type { PicoUsd } from '#kernel';
 import { MAX_UNCOVERED_MS } from '../../billing/extend-until-covered.ts';
-import { InvalidRequestError } from '../../errors.ts';
+import { InvalidRequestError, invalidRequest } from '../../errors.ts';
 import type { NativeSearch } from '../../providers/web-search.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';
 import {
@@ -104,7 +104,7 @@ const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /** The request of a payer. */
-interface QuotedRequest extends Pick<ChatParams, 'body' | 'source'> {
+interface QuotedRequest extends Pick<ChatParams, 'body' | 'source' | 'responses'> {
   readonly payerId: string;
 }
 
@@ -120,7 +120,7 @@ interface ChatQuoteOptions {
  * @throws InvalidRequestError if the model or an option does not exist, is unavailable or is invalid
  */
 export function quoteChat(
-  { body: requestBody, source, payerId }: QuotedRequest,
+  { body: requestBody, source, responses, payerId }: QuotedRequest,
   catalogue: Catalogue,
   health: EndpointHealth,
   { extraInputTokens = 0, preSearch }: ChatQuoteOptions = {},
@@ -130,7 +130,7 @@ export function quoteChat(
   const { priceList } = catalogue;
   const { model } = resolved;
   assertSupportedContent(requestBody, model);
-  assertOutputWithinContext(requestBody, model);
+  assertOutputWithinContext(requestBody, model, responses !== undefined);
   const reasoning = parseReasoning(requestBody);
   const requested = findRequestedSearch(requestBody, resolved.online);
   const ignoresSearch = requested !== undefined && isFreeTier(model) && !namesEngine(requested);
@@ -285,15 +285,12 @@ export function resolveChatModel(name: string, catalogue: Catalogue): ResolvedMo
  * A limit above the model's maximum output is reduced to it, since some clients send a limit that suits all models. One
  * above its context is a mistake.
  */
-function assertOutputWithinContext(body: ChatBody, { id, context }: TokenPricedModel): void {
+function assertOutputWithinContext(body: ChatBody, { id, context }: TokenPricedModel, isResponse: boolean): void {
   const limit = getRequestedMaxTokens(body) ?? 0;
   if (limit <= context) return;
   const message = `The output limit is above the context of ${id}, which has ${context} tokens`;
-  throw new InvalidRequestError(
-    400,
-    message,
-    (body.max_completion_tokens ?? 0) > context ? 'max_completion_tokens' : 'max_tokens',
-  );
+  const chatParam = (body.max_completion_tokens ?? 0) > context ? 'max_completion_tokens' : 'max_tokens';
+  throw invalidRequest(message, isResponse ? 'max_output_tokens' : chatParam);
 }
 
 /** Whether the gateway searches and adds the results to the messages. */
