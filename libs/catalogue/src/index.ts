@@ -57,6 +57,13 @@ export {
   listRequirements,
 } from './requirements.ts';
 export { formatDay, hasRetired, isRetirementNear, type Retirement, toDayNumber } from './retirement.ts';
-export { calculateListPrice, calculateTierPrice, LIST_PRICE_TOKENS, LIST_PRICE_UNITS, listTiers } from './tariffs.ts';
+export {
+  cachesForHour,
+  calculateListPrice,
+  calculateTierPrice,
+  LIST_PRICE_TOKENS,
+  LIST_PRICE_UNITS,
+  listTiers,
+} from './tariffs.ts';
 export { isDay } from './validation-rules.ts';
 export { ANY_LANGUAGE, type Voice } from './voices-file.ts';

@@ -43,6 +43,11 @@ export function toModelTariff(model: string, endpoint: EndpointFile): Tariff {
   return { ...toSeller(model, endpoint), prices: [...prices, createPrice('request', 1n, usdPerRequest, margin)] };
 }
 
+/** Whether an endpoint caches content for an hour on request, which has a price of its own. */
+export function cachesForHour({ tariff }: { readonly tariff: Tariff }): boolean {
+  return tariff.prices.some(({ unit }) => unit === 'cacheWriteHour');
+}
+
 /** Returns the input sizes above which the prices of a tariff change, in ascending order. */
 export function listTiers({ prices }: Tariff): readonly number[] {
   const sizes = prices.flatMap(({ when }) => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type PicoUsd, parseUsd } from '#kernel';
+import { type PicoUsd, parseUsd, toPicoUsd } from '#kernel';
 import { isExplained } from '#testing';
 import { toCharge, toChargeItem } from './charge.ts';
 import {
@@ -191,13 +191,23 @@ const anyUsage = fc.record({
   request: fc.nat({ max: 5 }),
 });
 
-test('cache writes for an hour have their own price, which no upper bound includes: they are never requested', () => {
+test('cache writes for an hour have their own price, which only their own upper bound includes', () => {
   const toPrice = (unit: Unit, price: bigint): Price => ({ unit, per: 1n, cost: price, price });
   const prices = [toPrice('input', 100n), toPrice('cacheWrite', 125n), toPrice('cacheWriteHour', 200n)];
 
   expect(calculateCostAndPrice({ cacheWriteHour: 10 }, prices)).toEqual({ cost: 2_000n, price: 2_000n });
   expect(calculateMaxPrice({ input: 10 }, prices)).toBe(1_250n);
   expect(calculateMaxPrice({ cacheWriteHour: 10 }, prices)).toBe(2_000n);
+  expect(calculateMaxPrice({ cacheWriteHour: 10 }, prices.slice(0, 2))).toBe(1_250n);
+  expect(calculateMaxPrice({ cacheWriteHour: 10 }, [toPrice('cacheWriteHour', 90n), ...prices.slice(0, 2)])).toBe(
+    1_250n,
+  );
+  expect(
+    countAffordableUnits(toPicoUsd(2_900n), { unit: 'output', beside: { cacheWriteHour: 10 } }, [
+      ...prices,
+      toPrice('output', 100n),
+    ]),
+  ).toBe(9);
 });
 
 describe('properties', () => {

@@ -8,15 +8,14 @@ import { addMultiple, type MoneyFraction, roundUp, ZERO_FRACTION } from './fract
 import type { Amount } from './value-types.ts';
 
 /**
- * The units of usage. A unit with `of` falls back to the price of that unit if none of its own applies, and an upper
- * bound of that unit covers it unless no request of the gateway leads to its usage. To add a unit, add an entry here.
+ * The units of usage. A unit with `of` falls back to the price of that unit if none of its own applies. To add a unit,
+ * add an entry here.
  */
 const UNITS = {
   input: {},
   cacheRead: { of: 'input' },
   cacheWrite: { of: 'input' },
-  /** Cached for an hour instead of minutes. Never requested, so that no bound of the input includes its price. */
-  cacheWriteHour: { of: 'cacheWrite' },
+  cacheWriteHour: { of: 'cacheWrite' }, // cached for an hour instead of minutes
   /** Tokens of images in the input. */
   imageInput: { of: 'input' },
   output: {},
@@ -116,8 +115,9 @@ export function calculatePrice(usage: Usage, prices: readonly Price[], terms: Pr
 }
 
 /**
- * Returns the maximum price of a usage within upper bounds. A bound also covers the units that fall back to its unit. A
- * term that is missing now can have any value in the response, and a numeric term can be smaller there.
+ * Returns the maximum price of a usage within upper bounds. A bound also covers the units that fall back to its unit;
+ * one of `cacheWriteHour` covers all input, and no other bound covers that unit. A missing term can have any value in
+ * the response, and a numeric term can be smaller there.
  * @throws UnpricedUnitError if a usage within the bounds could have no price
  */
 export function calculateMaxPrice(usage: Usage, prices: readonly Price[], terms: PriceTerms = {}): PicoUsd {
@@ -218,7 +218,7 @@ interface UnitRates {
 interface Rates {
   readonly cost: Readonly<Record<Unit, UnitRates>>;
   readonly price: Readonly<Record<Unit, UnitRates>>;
-  /** The units whose prices can apply to a bound of a unit: the unit, and those that fall back to it and have lines. */
+  /** The units whose prices can apply to a bound of a unit: the unit, and those that it covers and that have lines. */
   readonly billableUnits: Readonly<Record<Unit, readonly Unit[]>>;
   readonly isConditional: boolean;
 }
@@ -228,11 +228,12 @@ const ratesCache = new WeakMap<readonly Price[], Rates>();
 function getRates(prices: readonly Price[]): Rates {
   const cached = ratesCache.get(prices);
   if (cached) return cached;
+  const listCovered = (unit: Unit) => UNIT_FAMILIES[unit === 'cacheWriteHour' ? 'input' : unit];
   const isListed = (unit: Unit) => unit !== 'cacheWriteHour' && prices.some((line) => line.unit === unit);
   const rates: Rates = {
     cost: mapUnits((unit) => toUnitRates(unit, 'cost', prices)),
     price: mapUnits((unit) => toUnitRates(unit, 'price', prices)),
-    billableUnits: mapUnits((unit) => UNIT_FAMILIES[unit].filter((it) => it === unit || isListed(it))),
+    billableUnits: mapUnits((unit) => listCovered(unit).filter((it) => it === unit || isListed(it))),
     isConditional: prices.some(({ when }) => when !== undefined),
   };
   ratesCache.set(prices, rates);
@@ -285,7 +286,7 @@ function sumMaxPrices(usage: Usage, rates: Rates, terms: PriceTerms): MoneyFract
 }
 
 /**
- * Returns the highest price of one unit and of those that fall back to it; undefined if their lines have only costs.
+ * Returns the highest price of one unit and of those that its bound covers; undefined if their lines have only costs.
  * @throws UnpricedUnitError if one of these units could have no price
  */
 function findMaxPrice(unit: Unit, { price, billableUnits }: Rates, terms: PriceTerms): MoneyFraction | undefined {

@@ -10,6 +10,7 @@ export const AnthropicTurnSchema = nameSchema(
 const INPUT = {
   input_tokens: { ...COUNT, description: 'Input tokens that were neither read from the cache nor written to it' },
   cache_creation_input_tokens: COUNT,
+  cache_creation: object({ ephemeral_5m_input_tokens: COUNT, ephemeral_1h_input_tokens: COUNT }),
   cache_read_input_tokens: COUNT,
 };
 

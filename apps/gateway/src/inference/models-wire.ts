@@ -3,6 +3,7 @@ import { selectDefaultEndpoints } from '#application';
 import {
   type AnyModel,
   type Catalogue,
+  cachesForHour,
   calculateListPrice,
   calculateTierPrice,
   type Endpoint,
@@ -129,6 +130,7 @@ function toTokenPricing(endpoints: readonly Endpoint[]) {
   const formatUnitPrice = (unit: Unit) => formatUsd(calculateMaxPrice(unit, 1));
   const both = { input_per_1M: toPricePerMillion('input'), output_per_1M: toPricePerMillion('output') };
   const overrides = toPriceOverrides(endpoints);
+  const hasHourCache = endpoints.some(cachesForHour);
   return {
     input_per_1M_tokens: both.input_per_1M,
     output_per_1M_tokens: both.output_per_1M,
@@ -139,6 +141,7 @@ function toTokenPricing(endpoints: readonly Endpoint[]) {
     completion: formatUnitPrice('output'),
     input_cache_read: formatUnitPrice('cacheRead'),
     input_cache_write: formatUnitPrice('cacheWrite'),
+    ...(hasHourCache ? { input_cache_write_1h: formatUnitPrice('cacheWriteHour') } : {}),
     internal_reasoning: formatUnitPrice('reasoning'),
     request: formatUnitPrice('request'),
     ...(overrides.length > 0 ? { overrides } : {}),
@@ -150,6 +153,7 @@ function toTokenPricing(endpoints: readonly Endpoint[]) {
  * than `min_prompt_tokens` tokens.
  */
 function toPriceOverrides(endpoints: readonly Endpoint[]) {
+  const hasHourCache = endpoints.some(cachesForHour);
   const sizes = [...new Set(endpoints.flatMap(({ tariff }) => listTiers(tariff)))].sort((a, b) => a - b);
   return sizes.map((above) => {
     const formatTierPrice = (unit: Unit) =>
@@ -160,6 +164,7 @@ function toPriceOverrides(endpoints: readonly Endpoint[]) {
       completion: formatTierPrice('output'),
       input_cache_read: formatTierPrice('cacheRead'),
       input_cache_write: formatTierPrice('cacheWrite'),
+      ...(hasHourCache ? { input_cache_write_1h: formatTierPrice('cacheWriteHour') } : {}),
     };
   });
 }

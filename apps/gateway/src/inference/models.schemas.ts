@@ -44,21 +44,26 @@ const PRICING = object(
     completion: decimal('One output token'),
     input_cache_read: decimal('One input token that was read from a cache'),
     input_cache_write: decimal('One input token that was written to a cache'),
+    input_cache_write_1h: decimal('One input token that was written to a cache for an hour'),
     internal_reasoning: decimal('One output token of reasoning'),
     request: decimal('One request, regardless of its tokens'),
     image: decimal('One image, if no variant applies'),
     overrides: {
       ...array(
-        object({
-          min_prompt_tokens: {
-            ...COUNT,
-            description: 'The prices apply to all tokens of a call whose input has more tokens than this',
+        object(
+          {
+            min_prompt_tokens: {
+              ...COUNT,
+              description: 'The prices apply to all tokens of a call whose input has more tokens than this',
+            },
+            prompt: decimal('One input token'),
+            completion: decimal('One output token'),
+            input_cache_read: decimal('One input token that was read from a cache'),
+            input_cache_write: decimal('One input token that was written to a cache'),
+            input_cache_write_1h: decimal('One input token that was written to a cache for an hour'),
           },
-          prompt: decimal('One input token'),
-          completion: decimal('One output token'),
-          input_cache_read: decimal('One input token that was read from a cache'),
-          input_cache_write: decimal('One input token that was written to a cache'),
-        }),
+          ['input_cache_write_1h'],
+        ),
       ),
       description: 'Prices of long inputs; the last entry that applies is used',
     },
@@ -73,6 +78,7 @@ const PRICING = object(
     'variants',
     'input_cache_read',
     'input_cache_write',
+    'input_cache_write_1h',
     'internal_reasoning',
     'image',
   ],

@@ -91,6 +91,7 @@ describe('the list of models', () => {
     expect(await pricing('anthropic/claude-haiku-4.5')).toMatchObject({
       prompt: '0.000001055',
       input_cache_write: '0.00000131875',
+      input_cache_write_1h: '0.00000211',
     });
     expect(await pricing('countinghouse/flat')).toMatchObject({ prompt: '0', completion: '0', request: '0.01' });
   });

@@ -160,6 +160,76 @@ describe('Anthropic', () => {
   });
 });
 
+describe('a cache for an hour that is requested', () => {
+  const model = 'anthropic/claude-haiku-4.5'; // 1 USD per million tokens of input, 2 USD to cache it for an hour
+  const isHourWrite = (observation: object) => JSON.stringify(observation).includes('for an hour');
+  const text = 'a word '.repeat(4_000);
+  const marked = (ttl?: string) => ({ type: 'text', text, cache_control: { type: 'ephemeral', ...(ttl && { ttl }) } });
+
+  async function send(path: string, content: object, more: object = {}) {
+    const reported = list().find(isHourWrite)?.calls;
+    const messages = [{ role: 'user', content: [content, { type: 'text', text: '[[sandbox tokens=4]]' }] }];
+    const response = await tapped.world.post(path, { model, max_tokens: 9, messages, ...more }, account);
+    expect(response.status).toBe(200);
+    expect(list().find(isHourWrite)?.calls).toBe(reported);
+    const events = await tapped.world.listEvents(account);
+    const hold = events.findLast(({ type }) => type === 'FundsHeld');
+    const [item] = listCharges(events).at(-1)?.items ?? [];
+    if (hold?.type !== 'FundsHeld' || !item) throw new Error('nothing was held or charged');
+    return { response, item, held: BigInt(hold.data.amount), sent: tapped.tap.takeReceived().at(-1)?.body };
+  }
+
+  test.each([
+    ['/v1/chat/completions', {}],
+    ['/v1/chat/completions', { stream: true }],
+    ['/v1/messages', {}],
+    ['/v1/messages', { stream: true }],
+  ])('is made and charged at twice the input, which the hold covers: %s %j', async (path, form) => {
+    const { item, held, sent } = await send(path, marked('1h'), form);
+
+    const mark = { type: 'ephemeral', ttl: '1h' };
+    expect(sent).toMatchObject({ messages: [{ content: [{ cache_control: mark }, {}] }] });
+    const { input = 0, cacheWriteHour = 0, output = 0 } = item.usage;
+    expect(cacheWriteHour).toBeGreaterThan(4_000);
+    const millionth = (tokens: number) => BigInt(tokens) * parseUsd('0.000001');
+    expect(BigInt(item.cost)).toBe(millionth(input) + 2n * millionth(cacheWriteHour) + 5n * millionth(output));
+    expect(held).toBeGreaterThanOrEqual(BigInt(item.price));
+  });
+
+  test('is reported by its lifetime in Messages', async () => {
+    const { response, item } = await send('/v1/messages', marked('1h'));
+    expect(response.body.usage).toMatchObject({
+      cache_creation_input_tokens: item.usage.cacheWriteHour,
+      cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: item.usage.cacheWriteHour },
+    });
+  });
+
+  test('of a tool is made, and one of five minutes holds less', async () => {
+    const declared = { name: 'f', description: text, input_schema: { type: 'object' } };
+    const tools = [{ ...declared, cache_control: { type: 'ephemeral', ttl: '1h' } }];
+    const hour = await send('/v1/messages', { type: 'text', text: 'Hi' }, { tools });
+    expect(hour.item.usage.cacheWriteHour).toBeGreaterThan(4_000);
+    const short = await send('/v1/messages', marked('5m'));
+    expect(short.item.usage).not.toHaveProperty('cacheWriteHour');
+    expect(short.held).toBeLessThan(hour.held);
+  });
+
+  test('does not exist at other providers, which are not sent its mark', async () => {
+    const { item, sent } = await send('/v1/chat/completions', marked('1h'), { model: 'openai/gpt-4o-mini' });
+    expect(JSON.stringify(sent)).not.toContain('cache_control');
+    expect(item.usage).not.toHaveProperty('cacheWriteHour');
+  });
+
+  test('with another lifetime is rejected', async () => {
+    const content = [marked('24h')];
+    const body = { model, max_tokens: 9, messages: [{ role: 'user', content }] };
+    for (const path of ['/v1/chat/completions', '/v1/messages']) {
+      const { status, text } = await tapped.world.post(path, body, account);
+      expect([status, text]).toEqual([400, expect.stringContaining('cache_control.ttl must be')]);
+    }
+  });
+});
+
 test('Groq charges half for cached tokens', async () => {
   const options = { provider: { only: ['groq'] } };
   const { item } = await chat('openai/gpt-oss-120b', 'tokens=4 fault=cached', options);

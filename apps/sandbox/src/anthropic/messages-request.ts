@@ -1,5 +1,5 @@
 /** Parses and validates a Messages request as Anthropic does. */
-import { type JsonObject } from '#kernel';
+import { isJsonObject, type JsonObject } from '#kernel';
 import { type ApplyRule, readWithRules } from '../provider/leniency.ts';
 import type { OutputFormat } from '../provider/model-output.ts';
 import type { ProtocolRequest } from '../provider/serve.ts';
@@ -63,6 +63,7 @@ function parseMessagesRequest(
     n: 1,
     limit: Math.min(body.max_tokens as number, model.maxOutput),
     promptTokens,
+    hourCachedTokens: Math.min(countHourCached(body, readable), promptTokens),
     reasons,
     isThinkingVisible: isThinkingVisible(body.thinking, model),
     signature: sign(body, turns, model),
@@ -217,6 +218,23 @@ function countPrompt({ system, tools, output_config }: JsonObject, turns: readon
   }
   for (const field of [tools, output_config]) if (field) tokens += countTokens(JSON.stringify(field));
   return tokens;
+}
+
+/** Counts the input tokens up to the last content that is to be cached for an hour. Every cache is empty. */
+function countHourCached({ tools, system }: JsonObject, turns: readonly MessageTurn[]): number {
+  let tokens = TOKENS_PER_REQUEST;
+  let cachedTokens = 0;
+  const add = (count: number, { cache_control }: { readonly cache_control?: unknown }) => {
+    tokens += count;
+    if (isJsonObject(cache_control) && cache_control.ttl === '1h') cachedTokens = tokens;
+  };
+  for (const tool of (tools ?? []) as readonly JsonObject[]) add(countTokens(JSON.stringify(tool)), tool);
+  const contents = [...(system === undefined ? [] : [system]), ...turns.map(({ content }) => content)];
+  for (const content of contents) {
+    tokens += TOKENS_PER_TURN;
+    for (const block of toBlocks(content)) add(countBlock(block), block);
+  }
+  return cachedTokens;
 }
 
 function countBlock(block: MessageBlock): number {

@@ -13,6 +13,7 @@ export interface MessageBlock {
   readonly tool_use_id?: unknown;
   readonly source?: Readonly<Record<string, unknown>>;
   readonly content?: unknown;
+  readonly cache_control?: unknown;
 }
 
 export interface MessageTurn {

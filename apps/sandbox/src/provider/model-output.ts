@@ -17,6 +17,8 @@ export interface SandboxModelRequest<M extends SandboxModel = SandboxModel> {
   /** Maximum completion tokens of one choice. */
   readonly limit: number;
   readonly promptTokens: number;
+  /** Those of the prompt that are written to a cache for an hour. */
+  readonly hourCachedTokens?: number;
   /** Whether the model may reason. */
   readonly reasons: boolean;
   readonly toolbox: Toolbox;
@@ -117,6 +119,9 @@ export function composeOutput<M extends SandboxModel>(
   const complete = visible === starts.length;
   const isWithinLimit = complete && copies === requestedCalls && reasoning === requestedReasoning;
   const end = complete ? text.length : (starts[visible] as number);
+  const cached = fault === 'cached' ? Math.floor(request.promptTokens / 2) : 0;
+  // What is read from a cache is not written again.
+  const hourWrites = cached > 0 ? 0 : (request.hourCachedTokens ?? 0);
   const chunks = Math.min(directive.chunks ?? DEFAULT_MAX_CHUNKS, visible);
   return {
     serial: `${RUN}${(++outputCount).toString(16).padStart(9, '0')}`,
@@ -130,9 +135,9 @@ export function composeOutput<M extends SandboxModel>(
     visible: copies * visible,
     reasoning,
     finish: !isWithinLimit ? 'length' : tool ? 'tool' : 'end',
-    input: request.promptTokens + TOKENS_PER_SEARCH * searches.length,
-    cached: fault === 'cached' ? Math.floor(request.promptTokens / 2) : 0,
-    hourCacheWrites: directive.hourCacheWrites,
+    input: request.promptTokens - hourWrites + TOKENS_PER_SEARCH * searches.length,
+    cached,
+    hourCacheWrites: directive.hourCacheWrites + hourWrites,
     reportedBill: directive.reportedBill,
     chunks: splitText({ text, starts }, { visible, end, chunks }),
   };

@@ -73,7 +73,9 @@ test('a condition without a price and a cost that is not plausible are reported 
   ]);
 });
 
-test('cache writes for an hour, which are never requested, are reported once', () => {
+test('cache writes for an hour that were not requested are reported once', () => {
+  monitor.record({ ...CALL, usage: { cacheWriteHour: 7 } }, {}, { requestsHourCache: true });
+  expect(reports).toEqual([]);
   for (let i = 0; i < 2; i++) monitor.record({ ...CALL, usage: { cacheWriteHour: 7 } }, {});
   expect(reports).toEqual(['openrouter cached input of deepseek/deepseek-r1 for an hour, which was not requested']);
 });

@@ -1,6 +1,7 @@
 /** Compares the costs that providers report with those that the gateway calculates, and notifies the operator. */
 import { type ChargeItem, hasDifferentCost, type PriceTerms } from '#domain';
 import { ActionRequiredError, type Runtime } from '#kernel';
+import type { Order } from './order.ts';
 import type { ReportedBill } from './reported-bill.ts';
 
 /** After this time, the operator is notified again of what continues. */
@@ -45,13 +46,20 @@ export class CostMonitor {
     private readonly now: () => number = Date.now,
   ) {}
 
-  /** @param bill as reported for the call */
-  record(call: BilledCall, bill: ReportedBill): void {
+  /**
+   * @param bill as reported for the call
+   * @param request whether it requested caches that last an hour
+   */
+  record(
+    call: BilledCall,
+    bill: ReportedBill,
+    { requestsHourCache = false }: Pick<Order, 'requestsHourCache'> = {},
+  ): void {
     const isDifferent = hasDifferentCost(call);
     if (isDifferent) this.count(call, COST);
     else if (isDifferent === false) this.recordAgreement(call);
     if (bill.isImplausible) this.count(call, IMPLAUSIBLE_COST);
-    if (call.usage.cacheWriteHour) this.count(call, HOUR_CACHE_WRITES);
+    if (call.usage.cacheWriteHour && !requestsHourCache) this.count(call, HOUR_CACHE_WRITES);
     if (bill.uncountedTokens) this.count(call, UNCOUNTED_TOKENS);
     for (const subject of formatTerms(bill.terms)) this.count(call, subject);
   }

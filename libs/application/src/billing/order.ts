@@ -22,6 +22,8 @@ export interface Order extends OrderedModel {
   /** Models that serve the request if those before them cannot. The price bounds include theirs. */
   readonly fallbacks?: readonly OrderedModel[] | undefined;
   readonly priceList: PriceList;
+  /** Caches that last an hour are requested, and the prices include these. */
+  readonly requestsHourCache?: boolean;
   readonly minPrice: PicoUsd;
   readonly maxPrice: PicoUsd;
   /** How much of `maxPrice` is held at first; all of it if undefined. */

@@ -338,6 +338,6 @@ export class Purchase {
   private bill(tariff: Tariff, use: CallUsage, reportedBill: ReportedBill = {}): void {
     const item = createChargeItem(tariff, { ...use, reportedBill }, this.hold.amount, this.observer);
     this.items.push(item);
-    this.observer.costMonitor?.record(item, reportedBill);
+    this.observer.costMonitor?.record(item, reportedBill, this.order);
   }
 }

@@ -88,6 +88,8 @@ export interface ChatCall {
   /** What the model accepts; without rules, what its protocol allows. */
   readonly modelRules?: ModelRules;
   readonly stream: boolean;
+  /** Content may be cached for an hour: the endpoint has a price for it. Else all caches have the default lifetime. */
+  readonly cachesForHour?: boolean;
   /** The response must not contain reasoning text, whatever the provider makes of the request. */
   readonly withoutReasoning: boolean;
   readonly identity: CompletionIdentity;

@@ -25,6 +25,7 @@ export function combineOrders(orders: ChatOrders): Order {
     ...orderedModel,
     fallbacks,
     priceList,
+    requestsHourCache: first.quote.inputUnit === 'cacheWriteHour',
     minPrice: money.max(...quotes.map(({ minPrice }) => minPrice)),
     maxPrice: money.max(...quotes.map(({ maxPrice }) => maxPrice)),
     partialHold: combinePartialHolds(quotes),

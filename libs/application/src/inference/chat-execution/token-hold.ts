@@ -73,13 +73,19 @@ export class TokenHold {
 
   private countTokens(amount: PicoUsd): number {
     const { quote, endpoint } = this.params;
-    return countAffordableOutputTokens(money.subtract(amount, quote.fees), quote.inputTokens, endpoint.tariff);
+    return countAffordableOutputTokens(
+      money.subtract(amount, quote.fees),
+      quote.inputTokens,
+      endpoint.tariff,
+      quote.inputUnit,
+    );
   }
 
   /** Returns the price of so many output tokens with the input, at most that of the output limit. */
   private calculatePrice(output: number): PicoUsd {
     const { quote, endpoint } = this.params;
-    const price = money.add(quote.fees, calculateMaxCallPrice(quote.inputTokens, output, endpoint.tariff));
+    const { fees, inputTokens, inputUnit } = quote;
+    const price = money.add(fees, calculateMaxCallPrice(inputTokens, output, endpoint.tariff, inputUnit));
     return money.min(price, this.limitPrice);
   }
 

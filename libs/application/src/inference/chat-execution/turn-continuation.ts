@@ -83,8 +83,7 @@ export class TurnContinuation {
   private quoteCall(endpoint: Endpoint, usage: Usage, searches: number): ChatQuote {
     const { body, resolved, extraInputTokens, searchFee } = this.params;
     const { model } = resolved;
-    const { input = 0, cacheRead = 0, cacheWrite = 0, output = 0, reasoning = 0 } = usage;
-    const carriedTokens = input + cacheRead + cacheWrite + output + reasoning;
+    const carriedTokens = getQuantity('input', usage) + getQuantity('output', usage);
     return quoteNativeSearch({ fee: searchFee }, searches, {
       body: { ...body, max_completion_tokens: Math.min(this.remainingTokens, RESPONSE_TOKENS) },
       model,

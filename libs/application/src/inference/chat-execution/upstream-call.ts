@@ -1,5 +1,5 @@
 /** Calls endpoints for a chat, and estimates the usage of the calls. */
-import type { Endpoint } from '#catalogue';
+import { cachesForHour, type Endpoint } from '#catalogue';
 import type { Usage } from '#domain';
 import type { Hold } from '../../billing/payer.ts';
 import type { Purchase } from '../../billing/purchase.ts';
@@ -54,6 +54,7 @@ export function createUpstreamCall(order: ChatOrder, purchase: Purchase, provide
         : toUpstreamBody({ ...body, stream }, target, limit, reasoning),
       modelRules,
       stream,
+      cachesForHour: cachesForHour(endpoint),
       withoutReasoning: reasoning?.exclude === true,
       identity: identity(endpoint),
       search,

@@ -9,7 +9,7 @@ import {
   supportsEffort,
 } from '#catalogue';
 import type { Tariff, Usage } from '#domain';
-import { toUsdJsonNumber } from '#kernel';
+import { isJsonObject, toUsdJsonNumber } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 import { toProviderPreferences } from '../../routing/preferences.ts';
 import { MAX_TOKENS_PER_IMAGE } from './max-image-tokens.ts';
@@ -96,6 +96,22 @@ export function disablesReasoning({ effort, enabled, max_tokens }: Reasoning = {
 export function getRequestedEffort(reasoning: Reasoning = {}): Effort | undefined {
   if (disablesReasoning(reasoning)) return 'none';
   return reasoning.max_tokens === undefined ? reasoning.effort : undefined;
+}
+
+/** Whether messages, their parts or tools are marked to be cached for an hour (Anthropic's `cache_control`). */
+export function requestsHourCache({ messages, tools }: Pick<ChatBody, 'messages' | 'tools'>): boolean {
+  return (
+    messages.some((message) => isCachedForHour(message) || toList(message.content).some(isCachedForHour)) ||
+    toList(tools).some(isCachedForHour)
+  );
+}
+
+function isCachedForHour(marked: unknown): boolean {
+  return isJsonObject(marked) && isJsonObject(marked.cache_control) && marked.cache_control.ttl === '1h';
+}
+
+function toList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
 /** Whether `tool_choice` requires a call of a tool of the request. */

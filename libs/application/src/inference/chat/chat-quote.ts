@@ -1,7 +1,7 @@
 import type { Endpoint, TokenPricedModel } from '#catalogue';
 import { calculateMaxPrice, countAffordableUnits, type PartialHold, type Tariff } from '#domain';
 import { money, type PicoUsd, parseUsd, Rejection, ZERO_USD } from '#kernel';
-import { type ChatBody, getRequestedMaxTokens } from './chat-body.ts';
+import { type ChatBody, getRequestedMaxTokens, requestsHourCache } from './chat-body.ts';
 import { countMaxChatInputTokens } from './count-tokens.ts';
 
 /** The lowest output limit that OpenAI's Responses API accepts. Lower limits require the Chat Completions API. */
@@ -12,9 +12,13 @@ export function getMinOutputTokens({ speaks }: Pick<Endpoint, 'speaks'>): number
   return speaks.includes('chat') ? 1 : MIN_RESPONSES_OUTPUT_TOKENS;
 }
 
+/** The unit whose bound covers the input tokens: a cache write for an hour costs more than other input. */
+export type InputUnit = 'input' | 'cacheWriteHour';
+
 /** The price bounds of a chat request, calculated before money is held. */
 export interface ChatQuote {
   readonly inputTokens: number;
+  readonly inputUnit: InputUnit;
   readonly choices: number;
   /** The caller's limit of output tokens per choice, at most the model's maximum; undefined if the request has none. */
   readonly requestedMaxTokens: number | undefined;
@@ -53,7 +57,7 @@ export function quoteChatRequest(
   const choices = body.n ?? 1;
   const callerLimit = getRequestedMaxTokens(body);
   const requestedMaxTokens = callerLimit === undefined ? undefined : Math.min(callerLimit, model.maxOutput);
-  const pricedRequest = { inputTokens, choices, fees, endpoints };
+  const pricedRequest = { inputTokens, inputUnit: getInputUnit(body), choices, fees, endpoints };
   const maxPrice = calculateQuotePrice(requestedMaxTokens ?? model.maxOutput, pricedRequest);
   const minPrice =
     requestedMaxTokens === undefined
@@ -62,11 +66,18 @@ export function quoteChatRequest(
   return { ...pricedRequest, requestedMaxTokens, minPrice, maxPrice };
 }
 
-type PricedRequest = Pick<ChatQuote, 'inputTokens' | 'choices' | 'fees' | 'endpoints'>;
+export function getInputUnit(body: ChatBody): InputUnit {
+  return requestsHourCache(body) ? 'cacheWriteHour' : 'input';
+}
+
+type PricedRequest = Pick<ChatQuote, 'inputTokens' | 'inputUnit' | 'choices' | 'fees' | 'endpoints'>;
 
 /** Calculates the maximum price of a request at its most expensive endpoint, with `output` tokens per choice. */
-export function calculateQuotePrice(output: number, { inputTokens, choices, fees, endpoints }: PricedRequest): PicoUsd {
-  const prices = endpoints.map(({ tariff }) => calculateMaxCallPrice(inputTokens, output * choices, tariff));
+export function calculateQuotePrice(
+  output: number,
+  { inputTokens, inputUnit, choices, fees, endpoints }: PricedRequest,
+): PicoUsd {
+  const prices = endpoints.map(({ tariff }) => calculateMaxCallPrice(inputTokens, output * choices, tariff, inputUnit));
   return money.add(fees, money.max(...prices));
 }
 
@@ -153,24 +164,36 @@ export function calculateStopPrice(
  */
 export function countAffordableTokensPerChoice(
   amount: PicoUsd,
-  { inputTokens, choices, fees, endpoints }: ChatQuote,
+  { inputTokens, inputUnit, choices, fees, endpoints }: ChatQuote,
 ): number {
   const remaining = money.subtract(amount, fees);
-  const tokenCounts = endpoints.map(({ tariff }) => countAffordableOutputTokens(remaining, inputTokens, tariff));
+  const tokenCounts = endpoints.map(({ tariff }) =>
+    countAffordableOutputTokens(remaining, inputTokens, tariff, inputUnit),
+  );
   return Math.floor(Math.min(...tokenCounts) / choices);
 }
 
 /** Calculates the maximum price of one call with at most these tokens. */
-export function calculateMaxCallPrice(input: number, output: number, { prices }: Tariff): PicoUsd {
-  return calculateMaxPrice({ input, output, request: 1 }, prices);
+export function calculateMaxCallPrice(
+  input: number,
+  output: number,
+  { prices }: Tariff,
+  inputUnit: InputUnit = 'input',
+): PicoUsd {
+  return calculateMaxPrice({ [inputUnit]: input, output, request: 1 }, prices);
 }
 
 /**
  * Returns how many output tokens the amount pays for at their maximum price, in addition to the input.
  * @returns -1 if it does not pay for the input
  */
-export function countAffordableOutputTokens(amount: PicoUsd, input: number, { prices }: Tariff): number {
-  return countAffordableUnits(amount, { unit: 'output', beside: { input, request: 1 } }, prices);
+export function countAffordableOutputTokens(
+  amount: PicoUsd,
+  input: number,
+  { prices }: Tariff,
+  inputUnit: InputUnit = 'input',
+): number {
+  return countAffordableUnits(amount, { unit: 'output', beside: { [inputUnit]: input, request: 1 } }, prices);
 }
 
 /**

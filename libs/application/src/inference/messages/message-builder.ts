@@ -42,10 +42,20 @@ export type MessageUsage = JsonObject;
 export interface InputUsage {
   readonly input_tokens: number;
   readonly cache_creation_input_tokens: number;
+  /** The cache writes by their lifetime. */
+  readonly cache_creation: {
+    readonly ephemeral_5m_input_tokens: number;
+    readonly ephemeral_1h_input_tokens: number;
+  };
   readonly cache_read_input_tokens: number;
 }
 
-const NO_INPUT: InputUsage = { input_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 };
+const NO_INPUT: InputUsage = {
+  input_tokens: 0,
+  cache_creation_input_tokens: 0,
+  cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
+  cache_read_input_tokens: 0,
+};
 
 /** The usage while none is known. */
 const NO_USAGE: MessageUsage = { ...NO_INPUT, output_tokens: 0, service_tier: 'standard' };

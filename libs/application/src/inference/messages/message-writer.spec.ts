@@ -52,6 +52,7 @@ describe('the start of a streamed message', () => {
     expect(typesOf(events)).toEqual(['message_start', ...TEXT_START]);
     expect(events[0]?.message?.usage).toMatchObject({
       ...{ input_tokens: 3, cache_creation_input_tokens: 2, cache_read_input_tokens: 4, output_tokens: 0 },
+      cache_creation: { ephemeral_5m_input_tokens: 1, ephemeral_1h_input_tokens: 1 },
     });
   });
 

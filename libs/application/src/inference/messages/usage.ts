@@ -18,9 +18,11 @@ export function toMessageUsage(receipt: Receipt): MessageUsage {
 }
 
 export function toInputUsage(usage: Usage): InputUsage {
+  const { input = 0, cacheWrite = 0, cacheWriteHour = 0 } = usage;
   return {
-    input_tokens: usage.input ?? 0,
-    cache_creation_input_tokens: getQuantity('cacheWrite', usage),
+    input_tokens: input,
+    cache_creation_input_tokens: cacheWrite + cacheWriteHour,
+    cache_creation: { ephemeral_5m_input_tokens: cacheWrite, ephemeral_1h_input_tokens: cacheWriteHour },
     cache_read_input_tokens: getQuantity('cacheRead', usage),
   };
 }

@@ -3,7 +3,13 @@ import type { Endpoint, TokenPricedModel } from '#catalogue';
 import { calculatePrice, type Tariff } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { ChatBody } from '../chat/chat-body.ts';
-import { type ChatQuote, calculateMaxCallPrice, quoteChatRequest, toExtraInput } from '../chat/chat-quote.ts';
+import {
+  type ChatQuote,
+  calculateMaxCallPrice,
+  type InputUnit,
+  quoteChatRequest,
+  toExtraInput,
+} from '../chat/chat-quote.ts';
 import { countMaxChatInputTokens } from '../chat/count-tokens.ts';
 import { countMaxPreSearchTokens, countMaxResultTokens } from './results.ts';
 import type { NativeSearchPlan, SearchPlan, ToolSearchPlan } from './search-plan.ts';
@@ -76,16 +82,22 @@ function quoteToolSearch(plan: ToolSearchPlan, { body, model, endpoints }: Searc
   const baseQuote = quoteChatRequest(body, model, endpoints);
   const output = baseQuote.requestedMaxTokens ?? model.maxOutput;
   const input = baseQuote.inputTokens + TOOL_TOKENS;
+  const { inputUnit } = baseQuote;
   const calculateMax = (cost: (endpoint: Endpoint) => PicoUsd) => money.max(...endpoints.map(cost));
   const maxPrice = calculateMax((endpoint) => {
     const rounds = Array.from({ length: plan.maxUses }, (_, before) =>
-      calculateReadingPrice(plan, input + before * countMaxResultTokens(plan) + output, model, endpoint),
+      calculateReadingPrice(
+        plan,
+        { input: input + before * countMaxResultTokens(plan) + output, inputUnit, output: 0 },
+        model,
+        endpoint,
+      ),
     );
-    const responsePrice = calculateMaxCallPrice(Math.min(input, model.context), output, endpoint.tariff);
+    const responsePrice = calculateMaxCallPrice(Math.min(input, model.context), output, endpoint.tariff, inputUnit);
     return money.sum([...rounds, calculateSearchPrice(plan.fee, plan.maxUses), responsePrice]);
   });
   const minSearchPrice = calculateMax((endpoint) =>
-    calculateMinSearchRoundPrice(plan, { input, output }, model, endpoint),
+    calculateMinSearchRoundPrice(plan, { input, inputUnit, output }, model, endpoint),
   );
   const minPrice = plan.isRequired ? money.max(baseQuote.minPrice, minSearchPrice) : baseQuote.minPrice;
   const searching = { price: minSearchPrice, isRequired: plan.isRequired };
@@ -97,19 +109,21 @@ export function calculateSearchPrice({ prices }: Tariff, search: number, before 
   return calculatePrice({ search, request: before === 0 && search > 0 ? 1 : 0 }, prices);
 }
 
-/** Calculates the maximum price of reading the results of one search together with `input` earlier tokens. */
+/** Calculates the maximum price of a call that reads the results of one search together with `input` earlier tokens. */
 function calculateReadingPrice(
   plan: ToolSearchPlan,
-  input: number,
+  { input, inputUnit, output }: SearchTokens,
   model: TokenPricedModel,
   { tariff }: Endpoint,
 ): PicoUsd {
-  return calculateMaxCallPrice(Math.min(input + countMaxResultTokens(plan), model.context), 0, tariff);
+  const read = Math.min(input + countMaxResultTokens(plan), model.context);
+  return calculateMaxCallPrice(read, output, tariff, inputUnit);
 }
 
 /** Maximum tokens of a round. */
 interface SearchTokens {
   readonly input: number;
+  readonly inputUnit: InputUnit;
   readonly output: number;
   /** Number of searches that are already charged. */
   readonly searches?: number;
@@ -118,22 +132,24 @@ interface SearchTokens {
 /** Calculates the minimum price of a tool call, its search and a short response. */
 export function calculateMinSearchRoundPrice(
   plan: ToolSearchPlan,
-  { input, output, searches = 0 }: SearchTokens,
+  { input, inputUnit, output, searches = 0 }: SearchTokens,
   model: TokenPricedModel,
   endpoint: Endpoint,
 ): PicoUsd {
-  const call = calculateMaxCallPrice(Math.min(input, model.context), Math.min(output, CALL_TOKENS), endpoint.tariff);
-  const responsePrice = calculateMinResponsePrice(plan, { input: input + CALL_TOKENS, output }, model, endpoint);
+  const read = Math.min(input, model.context);
+  const call = calculateMaxCallPrice(read, Math.min(output, CALL_TOKENS), endpoint.tariff, inputUnit);
+  const tokens = { input: input + CALL_TOKENS, inputUnit, output };
+  const responsePrice = calculateMinResponsePrice(plan, tokens, model, endpoint);
   return money.sum([call, calculateSearchPrice(plan.fee, 1, searches), responsePrice]);
 }
 
 /** Calculates the minimum price of a short response that reads the results of a search. */
 export function calculateMinResponsePrice(
   plan: ToolSearchPlan,
-  { input, output }: SearchTokens,
+  { output, ...input }: SearchTokens,
   model: TokenPricedModel,
-  { tariff }: Endpoint,
+  endpoint: Endpoint,
 ): PicoUsd {
-  const read = Math.min(input + countMaxResultTokens(plan), model.context);
-  return calculateMaxCallPrice(read, Math.min(Math.max(output, 0), RESPONSE_TOKENS), tariff);
+  const tokens = { ...input, output: Math.min(Math.max(output, 0), RESPONSE_TOKENS) };
+  return calculateReadingPrice(plan, tokens, model, endpoint);
 }

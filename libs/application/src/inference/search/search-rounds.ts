@@ -10,7 +10,7 @@ import type { Purchase } from '../../billing/purchase.ts';
 import { toUpstreamError } from '../../errors.ts';
 import type { SearchQuery, SearchResult, SearchStatus, WebSearchResponse } from '../../providers/web-search.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
-import { countAffordableOutputTokens, getMinOutputTokens } from '../chat/chat-quote.ts';
+import { countAffordableOutputTokens, getInputUnit, getMinOutputTokens } from '../chat/chat-quote.ts';
 import { countMaxChatInputTokens } from '../chat/count-tokens.ts';
 import { formatResults } from './results.ts';
 import type { ToolSearchPlan } from './search-plan.ts';
@@ -171,7 +171,7 @@ export class SearchRounds {
 
   private calculateSearchRoundPrice(endpoint: Endpoint, body: ChatBody): PicoUsd {
     const { plan, model } = this.request;
-    const tokens = { input: countMaxChatInputTokens(body, model), output: this.remainingTokens, searches: this.billed };
+    const tokens = { ...this.getSearchTokens(body), searches: this.billed };
     return calculateMinSearchRoundPrice(plan, tokens, model, endpoint);
   }
 
@@ -180,12 +180,7 @@ export class SearchRounds {
     const { plan, model } = this.request;
     const needed = money.add(
       calculateSearchPrice(plan.fee, 1, this.billed),
-      calculateMinResponsePrice(
-        plan,
-        { input: countMaxChatInputTokens(body, model), output: this.remainingTokens },
-        model,
-        endpoint,
-      ),
+      calculateMinResponsePrice(plan, this.getSearchTokens(body), model, endpoint),
     );
     return this.remainingTokens > 0 && needed <= this.purchase.remaining;
   }
@@ -197,12 +192,14 @@ export class SearchRounds {
   }
 
   private countAffordableOutput(endpoint: Endpoint, body: ChatBody): number {
-    return countAffordableOutputTokens(this.purchase.remaining, this.getInputTokens(body), endpoint.tariff);
+    const { input, inputUnit } = this.getSearchTokens(body);
+    const read = Math.min(input, this.request.model.context);
+    return countAffordableOutputTokens(this.purchase.remaining, read, endpoint.tariff, inputUnit);
   }
 
-  private getInputTokens(body: ChatBody): number {
-    const { model } = this.request;
-    return Math.min(countMaxChatInputTokens(body, model), model.context);
+  private getSearchTokens(body: ChatBody) {
+    const input = countMaxChatInputTokens(body, this.request.model);
+    return { input, inputUnit: getInputUnit(body), output: this.remainingTokens };
   }
 
   /** Output tokens that remain within the caller's limit or the model's maximum. */

@@ -19,15 +19,15 @@ const DEFAULT_MAX_TOKENS = 64_000;
 
 /** Chat completions through Anthropic's Messages API. */
 export class AnthropicChat {
-  /** By their betas, of which there are few combinations. */
+  /** By their betas, of which there are few combinations, and the lifetimes of caches. */
   private readonly endpoints = new Map<string, JsonHttpClient>();
 
   /**
-   * @param createEndpoint creates the client of requests that use these betas
+   * @param createEndpoint creates the client of requests that use these betas and may cache content for an hour
    * @param defaultMaxTokens output limit of a request that specifies none
    */
   constructor(
-    private readonly createEndpoint: (betas: readonly string[]) => JsonHttpClient,
+    private readonly createEndpoint: (betas: readonly string[], cachesForHour: boolean) => JsonHttpClient,
     private readonly billFormat: BillFormat = {},
     private readonly defaultMaxTokens = DEFAULT_MAX_TOKENS,
   ) {}
@@ -47,10 +47,10 @@ export class AnthropicChat {
   }
 
   /** The beta of thinking applies to models whose thinking is bound to its conversation. */
-  private getEndpoint({ modelRules }: ChatCall, { tools }: JsonObject): JsonHttpClient {
+  private getEndpoint({ modelRules, cachesForHour = false }: ChatCall, { tools }: JsonObject): JsonHttpClient {
     const betas = [...(modelRules?.preservedThinking ? [BLOCK_BINDING_BETA] : []), ...listToolBetas(tools).toSorted()];
-    const key = betas.join(',');
-    const endpoint = this.endpoints.get(key) ?? this.createEndpoint(betas);
+    const key = [...betas, cachesForHour].join(',');
+    const endpoint = this.endpoints.get(key) ?? this.createEndpoint(betas, cachesForHour);
     this.endpoints.set(key, endpoint);
     return endpoint;
   }

@@ -1,7 +1,7 @@
 /** The fields of a chat request in OpenAI's format that are translated for Anthropic. */
 
 import { type Reasoning, UpstreamError } from '#application';
-import { type JsonObject } from '#kernel';
+import { isJsonObject, type JsonObject } from '#kernel';
 
 export interface ChatRequestBody extends JsonObject {
   readonly model?: unknown;
@@ -27,9 +27,13 @@ export function unsupportedError(message: string): UpstreamError {
 }
 
 /**
- * Returns the field `cache_control` if the client has set it, as in OpenRouter's API; else no field. The lifetime is
- * always the short one, because a long one costs more than the gateway charges for a cache write.
+ * Returns the field `cache_control` if the client has set it, as in OpenRouter's API; else no field.
+ * https://docs.claude.com/en/docs/build-with-claude/prompt-caching#1-hour-cache-duration
+ * @throws UpstreamError with `invalid_request` for a lifetime that Anthropic does not have
  */
 export function toCacheControl(mark: unknown): JsonObject {
-  return typeof mark === 'object' && mark !== null ? { cache_control: { type: 'ephemeral' } } : {};
+  if (!isJsonObject(mark)) return {};
+  const { ttl = null } = mark;
+  if (ttl !== null && ttl !== '5m' && ttl !== '1h') throw unsupportedError('cache_control.ttl must be "5m" or "1h"');
+  return { cache_control: { type: 'ephemeral', ...(ttl ? { ttl } : {}) } };
 }

@@ -12,6 +12,7 @@ const ANSWER = { type: 'message', content: [], stop_reason: 'end_turn', usage: {
 async function send(
   tools: readonly object[],
   modelRules = {},
+  cachesForHour = false,
 ): Promise<{ readonly headers: IncomingHttpHeaders; readonly body: JsonObject }> {
   const { promise, resolve } = Promise.withResolvers<{ headers: IncomingHttpHeaders; body: JsonObject }>();
   const server = createServer(async (request, response) => {
@@ -26,7 +27,7 @@ async function send(
   const provider = createAnthropicProvider({ http: new ProviderHttp(url, timeouts, 'any'), credential: 'any' });
   try {
     await provider.chat({
-      ...{ protocol: 'chat', protocols: ['chat'], modelRules, stream: false, withoutReasoning: false },
+      ...{ protocol: 'chat', protocols: ['chat'], modelRules, stream: false, withoutReasoning: false, cachesForHour },
       body: { model: 'm', messages: [{ role: 'user', content: 'Hello' }], tools },
       identity: { id: 'gen-1', model: 'm', provider: 'Anthropic', created: 7 },
       signal: AbortSignal.timeout(5_000),
@@ -47,10 +48,16 @@ const declare = (anthropic_tool: object, more: object = {}) => ({
 const bash = { type: 'bash_20250124', name: 'bash' };
 const computer = { type: 'computer_20251124', name: 'computer', display_width_px: 8, display_height_px: 6 };
 
+const hour = { cache_control: { type: 'ephemeral', ttl: '1h' } };
+
 test('a tool that the client runs is sent as it is, with its cache mark', async () => {
-  const { body, headers } = await send([declare(bash, { cache_control: { type: 'ephemeral', ttl: '1h' } })]);
-  expect(body.tools).toEqual([{ ...bash, cache_control: { type: 'ephemeral' } }]);
+  const { body, headers } = await send([declare(bash, hour)], {}, true);
+  expect(body.tools).toEqual([{ ...bash, ...hour }]);
   expect(headers).not.toHaveProperty('anthropic-beta');
+});
+
+test('a cache has the default lifetime at an endpoint without a price for others', async () => {
+  expect((await send([declare(bash, hour)])).body.tools).toEqual([{ ...bash, cache_control: { type: 'ephemeral' } }]);
 });
 
 test('the betas that tools require are requested, together with that of the model', async () => {

@@ -3,7 +3,7 @@ import { withFixedFields } from '../../http/field-filter.ts';
 import { toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
 import { createCredentialHeader, type ProviderClient, type ProviderConfig } from '../provider.ts';
 import { ANTHROPIC_HEADERS, AnthropicChat } from './anthropic-chat.ts';
-import { messagesFilter } from './field-filter.ts';
+import { createMessagesFilter } from './field-filter.ts';
 
 /** A provider with Anthropic's Messages API. The base URL does not include `/v1`. */
 export function createAnthropicProvider(
@@ -11,10 +11,10 @@ export function createAnthropicProvider(
   { keyCheck, modelList, bill, always = {} }: Pick<ProviderConfig, 'keyCheck' | 'modelList' | 'bill' | 'always'> = {},
 ) {
   const headers = { ...ANTHROPIC_HEADERS, ...createCredentialHeader('x-api-key', credential) };
-  const createClient = (betas: readonly string[]) =>
+  const createClient = (betas: readonly string[], cachesForHour: boolean) =>
     http.createJsonClient('/v1/messages', {
       headers: { ...headers, ...(betas.length > 0 ? { 'anthropic-beta': betas.join(',') } : {}) },
-      fieldFilter: withFixedFields(messagesFilter, always),
+      fieldFilter: withFixedFields(createMessagesFilter(cachesForHour), always),
     });
   const chat = new AnthropicChat(createClient, bill);
   const freeCall = { headers, mapErrorResponse: toUpstreamErrorFromResponse };

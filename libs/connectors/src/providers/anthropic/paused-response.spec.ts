@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { NativeSearch } from '#application';
 import type { AnthropicContentBlock } from './blocks.ts';
-import { messagesFilter } from './field-filter.ts';
+import { createMessagesFilter } from './field-filter.ts';
 import { createPausedResponse, MAX_PAUSED_CHARACTERS } from './paused-response.ts';
 import { toMessagesRequest } from './request.ts';
 import { parseAnthropicCompletion } from './response.ts';
@@ -58,7 +58,7 @@ describe('the request that continues a turn', () => {
       { role: 'assistant', content },
     ]);
     expect(request).not.toHaveProperty('tool_choice');
-    expect(messagesFilter(request, '')).toEqual(request);
+    expect(createMessagesFilter(false)(request, '')).toEqual(request);
   });
 
   test('appends its content to a message that the caller has started', async () => {

@@ -230,8 +230,13 @@ describe('a conversation', () => {
     ],
     ['a refusal', { type: 'refusal', refusal: 'No' }, { type: 'text', text: 'No' }],
     [
-      'cache_control, with the short lifetime that is priced',
+      'cache_control with its lifetime',
       { type: 'text', text: 'Hi', cache_control: { type: 'ephemeral', ttl: '1h' } },
+      { type: 'text', text: 'Hi', cache_control: { type: 'ephemeral', ttl: '1h' } },
+    ],
+    [
+      'cache_control of which only the known fields are sent',
+      { type: 'text', text: 'Hi', cache_control: { type: 'persistent', ttl: null, scope: 'global' } },
       { type: 'text', text: 'Hi', cache_control: { type: 'ephemeral' } },
     ],
   ])('has %s', async (_, part, block) => {
@@ -374,6 +379,10 @@ describe('a parameter that Anthropic does not support is rejected:', () => {
     [
       'an image with another URL scheme',
       { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'ftp://a' } }] }] },
+    ],
+    [
+      'a lifetime of a cache that Anthropic does not have',
+      { messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi', cache_control: { ttl: '24h' } }] }] },
     ],
     ['custom tools of OpenAI', { tools: [{ type: 'custom', custom: {} }] }],
     ['a choice of several tools', { tools: [weather], tool_choice: { type: 'allowed_tools' } }],

@@ -13,8 +13,8 @@ interface AnthropicUsage {
 
 /**
  * Converts Anthropic's usage to disjoint units. `input_tokens` are those that were neither read from the cache nor
- * written to it; `output_tokens` include the thinking. The gateway requests no cache for an hour, but a setting of the
- * operator's workspace may (https://docs.claude.com/en/docs/build-with-claude/prompt-caching).
+ * written to it; `output_tokens` include the thinking. A request or a setting of the operator's workspace can lead to
+ * caches that last an hour (https://docs.claude.com/en/docs/build-with-claude/prompt-caching).
  * @returns undefined if no valid usage was reported; a reported zero is valid here
  */
 export function parseAnthropicUsage(reported: unknown): Usage | undefined {
