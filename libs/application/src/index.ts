@@ -25,16 +25,17 @@ export { BillingEngine, CallLimits } from './billing/billing-engine.ts';
 export type { PaidChallenge } from './billing/challenge-payer.ts';
 export { toCostDetails } from './billing/cost-details.ts';
 export { CostMonitor } from './billing/cost-monitor.ts';
+export { type ClaimContent, DedupingPayer, RepeatedRequestError } from './billing/deduping-payer.ts';
 export { FreeModelLimits } from './billing/free-model-limits.ts';
 export { createExpireHoldsCommand, EXPIRY_MARGIN_MS, HoldCommandRouter } from './billing/hold-commands.ts';
 export {
   type ClaimedRequest,
   getClaimLeaseMs,
-  IDEMPOTENCY_ERROR_TYPES,
-  IdempotencyConflictError,
   IdempotencyService,
   type IdempotentRequest,
+  type RepeatedResponse,
 } from './billing/idempotency.ts';
+export { IDEMPOTENCY_ERROR_TYPES, IdempotencyConflictError } from './billing/idempotency-conflict.ts';
 export {
   type ClaimOutcome,
   type ExistingClaim,
@@ -281,6 +282,7 @@ export {
   type WebSearchResponse,
 } from './providers/web-search.ts';
 export { RateLimiter, type RateLimitKey, TooManyRequestsError } from './rate-limiter.ts';
+export { requestsZdr } from './routing/data-retention.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { assertModelOffered } from './routing/preferences.ts';
 export { selectDefaultEndpoints } from './routing/route.ts';

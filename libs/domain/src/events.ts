@@ -48,6 +48,11 @@ export interface KeyAccess {
   readonly blocked: boolean;
   /** Tags of the owner, such as a cost centre. */
   readonly metadata: Readonly<Record<string, string>>;
+  /**
+   * For so many seconds, a request that is identical to one whose response is running or unread is the same request.
+   * Null or missing: every request is a request of its own. Release 1.2.0 ignores the field.
+   */
+  readonly dedupeSeconds?: number | null;
 }
 
 /** All models, not blocked, no tags. */

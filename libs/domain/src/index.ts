@@ -41,6 +41,7 @@ export { parseInstant } from './instant.ts';
 export {
   type ApiKeyRecord,
   type ApiKeyState,
+  MAX_DEDUPE_SECONDS,
   MAX_KEY_MODELS,
   MAX_KEY_NAME_LENGTH,
   MAX_KEY_TAGS,

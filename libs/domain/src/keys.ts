@@ -20,6 +20,8 @@ export const MAX_KEY_TAGS = 16;
 const MAX_TAG_NAME_LENGTH = 64;
 const MAX_TAG_LENGTH = 512;
 const MAX_PATTERN_LENGTH = 200;
+/** Clients give up and repeat a request after ten minutes at most by default. */
+export const MAX_DEDUPE_SECONDS = 3_600;
 /** Of all models and tags of a key together. They are in every state of the account, and in every event of the key. */
 const MAX_ACCESS_LENGTH = 4_096;
 /** Printable ASCII without spaces. */
@@ -61,6 +63,7 @@ export interface ApiKeyRecord extends KeyAccess {
 /** Returns the record of a key that is not revoked. */
 export function toApiKeyRecord(keyId: string, key: ApiKeyState, at: Instant): ApiKeyRecord {
   const { name, limit, usedInAll, resetPeriod, expireAt, models, blocked, metadata, createdAt, updatedAt } = key;
+  const { dedupeSeconds = null } = key;
   return {
     keyId,
     name,
@@ -68,6 +71,7 @@ export function toApiKeyRecord(keyId: string, key: ApiKeyState, at: Instant): Ap
     models,
     blocked,
     metadata,
+    dedupeSeconds,
     usedInPeriod: advanceWindow(at, key).used,
     usedInAll,
     resetPeriod,
@@ -112,6 +116,7 @@ export function createKeyState(data: KeyCreated['data']): ApiKeyState {
     models: data.models,
     blocked: data.blocked,
     metadata: data.metadata,
+    ...(data.dedupeSeconds === undefined ? {} : { dedupeSeconds: data.dedupeSeconds }),
     revoked: false,
     ...startWindow(data.resetPeriod, data.at),
     changes: 0,
@@ -126,7 +131,7 @@ export function createKeyState(data: KeyCreated['data']): ApiKeyState {
 /** Applies changed settings. Another reset period starts a new window, in which earlier charges do not count. */
 export function updateKeyState(
   key: ApiKeyState,
-  { name, limit, resetPeriod, expireAt, models, blocked, metadata, at }: KeyUpdated['data'],
+  { name, limit, resetPeriod, expireAt, models, blocked, metadata, dedupeSeconds, at }: KeyUpdated['data'],
 ): ApiKeyState {
   const period = resetPeriod === undefined ? key.resetPeriod : resetPeriod;
   return {
@@ -138,6 +143,7 @@ export function updateKeyState(
     ...(models === undefined ? {} : { models }),
     ...(blocked === undefined ? {} : { blocked }),
     ...(metadata === undefined ? {} : { metadata }),
+    ...(dedupeSeconds === undefined ? {} : { dedupeSeconds }),
     ...(period === key.resetPeriod ? {} : { ...startWindow(period, at), changes: key.changes + 1, held: ZERO_USD }),
   };
 }
@@ -161,8 +167,10 @@ export function reverseKeyCharge(key: ApiKeyState, reversed: ChargeReversed['dat
 
 /** Whether a change of settings has no effect. */
 export function hasSameSettings(one: ApiKeyState, other: ApiKeyState): boolean {
-  const serialize = ({ name, limit, resetPeriod, expireAt, models, blocked, metadata }: ApiKeyState) =>
-    JSON.stringify([name, limit?.toString(), resetPeriod, expireAt, models, blocked, metadata]);
+  const serialize = (key: ApiKeyState) => {
+    const { name, limit, resetPeriod, expireAt, models, blocked, metadata, dedupeSeconds = null } = key;
+    return JSON.stringify([name, limit?.toString(), resetPeriod, expireAt, models, blocked, metadata, dedupeSeconds]);
+  };
   return serialize(one) === serialize(other);
 }
 
@@ -170,6 +178,12 @@ export function hasSameSettings(one: ApiKeyState, other: ApiKeyState): boolean {
 export function assertModelAllowed(model: string, { models }: Pick<KeyAccess, 'models'>): void {
   if (isModelAllowed(model, models)) return;
   reject('model_not_allowed', `The API key does not permit "${model}"`, { model });
+}
+
+/** @throws Rejection `dedupe_changed` with the current setting if a process has cached another one */
+export function assertDedupeKnown({ dedupeSeconds = null }: KeyAccess, cached: number | null): void {
+  if (dedupeSeconds === cached) return;
+  reject('dedupe_changed', 'dedupe_seconds of the API key was changed', { dedupe_seconds: String(dedupeSeconds) });
 }
 
 export interface ApiKeySettings extends KeyAccess {
@@ -197,6 +211,10 @@ export function assertValidKey({ name, limit, resetPeriod, expireAt, ...access }
   if (expireAt !== null && expireAt <= at) rejectSettings('expire_at must be in the future');
   const problem = findModelListProblem(access.models) ?? findMetadataProblem(access.metadata);
   if (problem !== undefined) rejectSettings(problem);
+  const { dedupeSeconds = null } = access;
+  const isPossible = Number.isInteger(dedupeSeconds) && Number(dedupeSeconds) >= 1;
+  if (dedupeSeconds !== null && !(isPossible && dedupeSeconds <= MAX_DEDUPE_SECONDS))
+    rejectSettings(`dedupe_seconds must be an integer from 1 to ${MAX_DEDUPE_SECONDS}, or null`);
   if (measureAccess(access) > MAX_ACCESS_LENGTH)
     rejectSettings(`models and metadata must have at most ${MAX_ACCESS_LENGTH} characters together`);
 }

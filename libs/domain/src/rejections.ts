@@ -12,6 +12,7 @@ export type RejectionCode =
   | 'challenge_running'
   | 'challenge_used'
   | 'credit_conflict'
+  | 'dedupe_changed'
   | 'hold_conflict'
   | 'hold_not_found'
   | 'hold_resolved'

@@ -26,6 +26,7 @@ function toView(row: KeyRow, now: string): KeyView {
     models: row.models?.patterns ?? null,
     blocked: row.blocked,
     metadata: row.metadata,
+    dedupeSeconds: row.models?.dedupeSeconds ?? null,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     revokedAt: row.deleted_at,

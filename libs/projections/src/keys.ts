@@ -19,8 +19,8 @@ export type KeyRow = {
   readonly usage_limit: string | null;
   readonly reset_period: ResetPeriod | null;
   readonly expire_at: string | null;
-  /** Null: all models. */
-  readonly models: { readonly patterns: readonly string[] } | null;
+  /** The models, null for all of them, and settings of later versions without a column of their own. */
+  readonly models: { readonly patterns: readonly string[] | null; readonly dedupeSeconds?: number } | null;
   readonly blocked: boolean;
   readonly metadata: Readonly<Record<string, string>>;
   /** Id of the reset window in which `used` was counted. */
@@ -142,7 +142,7 @@ function createRow(account_id: string, { at, ...data }: Created): KeyRow {
     secret: data.secret,
     usage_limit: data.limit,
     expire_at: data.expireAt,
-    models: toModelsColumn(data.models),
+    models: toModelsColumn(data),
     blocked: data.blocked,
     metadata: data.metadata,
     ...toColumns(startWindow(data.resetPeriod, at)),
@@ -162,7 +162,10 @@ function updateRow(row: KeyRow, { at, ...changes }: Updated): KeyRow {
     name: changes.name ?? row.name,
     usage_limit: changes.limit === undefined ? row.usage_limit : changes.limit,
     expire_at: changes.expireAt === undefined ? row.expire_at : changes.expireAt,
-    models: changes.models === undefined ? row.models : toModelsColumn(changes.models),
+    models: toModelsColumn({
+      models: changes.models === undefined ? (row.models?.patterns ?? null) : changes.models,
+      dedupeSeconds: changes.dedupeSeconds === undefined ? row.models?.dedupeSeconds : changes.dedupeSeconds,
+    }),
     blocked: changes.blocked ?? row.blocked,
     metadata: changes.metadata ?? row.metadata,
     ...restarted,
@@ -170,7 +173,11 @@ function updateRow(row: KeyRow, { at, ...changes }: Updated): KeyRow {
   };
 }
 
-function toModelsColumn(patterns: readonly string[] | null): KeyRow['models'] {
+function toModelsColumn({
+  models: patterns,
+  dedupeSeconds,
+}: Pick<Created, 'models'> & { readonly dedupeSeconds?: number | null | undefined }): KeyRow['models'] {
+  if (dedupeSeconds) return { patterns, dedupeSeconds };
   return patterns && { patterns };
 }
 

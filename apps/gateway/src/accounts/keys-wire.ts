@@ -16,6 +16,7 @@ export function toKeyJson(key: ApiKeyRecord, apiKey?: string) {
     models: key.models,
     blocked: key.blocked,
     metadata: key.metadata,
+    dedupe_seconds: key.dedupeSeconds ?? null,
     created_at: key.createdAt,
     updated_at: key.updatedAt,
     deleted_at: key.revokedAt,

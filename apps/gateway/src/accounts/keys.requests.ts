@@ -1,6 +1,7 @@
-import { IsBoolean, IsIn, IsNumber, IsOptional, IsString, Length, Max, Min, ValidateIf } from 'class-validator';
+import { IsBoolean, IsIn, IsInt, IsNumber, IsOptional, IsString, Length, Max, Min, ValidateIf } from 'class-validator';
 import type { KeyFields } from '#application';
 import {
+  MAX_DEDUPE_SECONDS,
   MAX_KEY_MODELS,
   MAX_KEY_NAME_LENGTH,
   MAX_KEY_TAGS,
@@ -76,6 +77,19 @@ export class KeyLimits {
   @IsOptional()
   @Satisfies(isTagObject, 'metadata must be an object whose values are strings')
   metadata?: Record<string, string> | null;
+
+  @Field({
+    type: ['integer', 'null'],
+    minimum: 1,
+    maximum: MAX_DEDUPE_SECONDS,
+    description:
+      'For so many seconds, a request identical to one whose response is running or unread is the same request; null: never',
+  })
+  @IsOptional()
+  @Max(MAX_DEDUPE_SECONDS, { message: `dedupe_seconds must be at most ${MAX_DEDUPE_SECONDS}` })
+  @Min(1, { message: 'dedupe_seconds must be at least 1' })
+  @IsInt({ message: 'dedupe_seconds must be an integer or null' })
+  dedupe_seconds?: number | null;
 }
 
 @RejectsUnknownFields(READ_ONLY_FIELDS)
@@ -121,7 +135,7 @@ export class KeyListQuery extends KeyQuery {
 
 /** Converts a request body to key fields. An undefined field is omitted; null stays null, which removes the value. */
 export function toKeyFields(changes: KeyChanges): Partial<KeyFields> {
-  const { name, usage_limit_usd, reset_period, expire_at, models, blocked, metadata } = changes;
+  const { name, usage_limit_usd, reset_period, expire_at, models, blocked, metadata, dedupe_seconds } = changes;
   return {
     ...(name === undefined ? {} : { name }),
     ...(usage_limit_usd === undefined
@@ -132,5 +146,6 @@ export function toKeyFields(changes: KeyChanges): Partial<KeyFields> {
     ...(models === undefined ? {} : { models }),
     ...(blocked === undefined ? {} : { blocked }),
     ...(metadata === undefined ? {} : { metadata: metadata ?? {} }),
+    ...(dedupe_seconds === undefined ? {} : { dedupeSeconds: dedupe_seconds }),
   };
 }

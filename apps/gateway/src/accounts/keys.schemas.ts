@@ -19,6 +19,10 @@ export const KeySchema = nameSchema(
       models: nullable(array(text('The id of a model or a data lookup, or a pattern'))),
       blocked: { type: 'boolean', description: 'Whether all requests with the key are rejected' },
       metadata: { type: 'object', additionalProperties: { type: 'string' }, description: 'Tags' },
+      dedupe_seconds: {
+        type: ['integer', 'null'],
+        description: 'How long identical requests are the same request while its response is running or unread',
+      },
       created_at: instant('When the key was created'),
       updated_at: instant('When the key was last changed'),
       deleted_at: nullable(instant('When the key was revoked')),

@@ -161,7 +161,8 @@ const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
         ]
       ) => {
         const retirementNotices = new RetirementNotices(catalogues);
-        const dependencies = { payers, idempotency, authenticator, freeModelLimits, gate, retirementNotices, bodies };
+        const shared = { payers, idempotency, authenticator, freeModelLimits, gate, catalogues, bodies };
+        const dependencies = { ...shared, retirementNotices };
         return role.closeOnExit(new PaidRequestHandler(dependencies));
       },
     },

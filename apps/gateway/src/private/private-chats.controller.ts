@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, EncryptedErrorResponse, RelayPrivateChat } from '#application';
+import { type Caller, EncryptedErrorResponse, type Payer, RelayPrivateChat } from '#application';
 import { ENCAPSULATED_KEY_HEADER, isHeaderValue, RESPONSE_NONCE_HEADER } from '#ehbp';
 import { CurrentCaller } from '../edge/authentication/authenticator.ts';
 import { BadRequestError } from '../edge/errors/errors.ts';
@@ -26,7 +26,7 @@ export class PrivateChatsController {
   async create(@CurrentCaller() caller: Caller, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
     try {
       const chatRequest = parseChatRequest(request);
-      await this.paid.serveOnce(request, reply, caller, async (payer) => {
+      const serve = async (payer: Payer) => {
         const params = { requestId: request.id, source: getQuerySource(request), ...chatRequest };
         try {
           await this.commands.execute(new RelayPrivateChat(payer, params, new CiphertextHttpWriter(reply)));
@@ -35,7 +35,9 @@ export class PrivateChatsController {
           if (error.isKeyMismatch) this.attestations.evict(chatRequest.model);
           sendEncryptedError(reply, error);
         }
-      });
+      };
+      // The body is relayed as it arrives, and every request is encrypted with a key of its own.
+      await this.paid.serveOnce(request, reply, caller, { serve, isRepeatable: false });
     } finally {
       discardUnreadBody(request);
     }

@@ -77,12 +77,13 @@ export class AccountPayer extends StreamPayer {
   }
 
   private createHoldCommand(request: HoldRequest, waiting?: number) {
-    const { holdId, query, minAmount, maxAmount, partial, lifetimeMs } = request;
+    const { holdId, query, minAmount, maxAmount, partial, lifetimeMs, dedupeSeconds } = request;
     const fallbackModels = request.fallbacks?.map(({ model }) => model);
     const partialHold = waiting === undefined ? partial : (request.updatePartial?.() ?? partial);
     const { clock, getProcessId, riskLimits } = this.dependencies;
     const { keyId } = this.caller;
-    const holdLimits = { holdId, keyId, query, fallbackModels, minAmount, maxAmount, partialHold, waiting, riskLimits };
+    const amounts = { minAmount, maxAmount, partialHold, waiting, riskLimits };
+    const holdLimits = { holdId, keyId, query, fallbackModels, dedupeSeconds, ...amounts };
     const expiresAt = clock.toInstant(clock.nowMs() + lifetimeMs);
     return { type: 'HoldFunds', data: { ...holdLimits, owner: getProcessId(), expiresAt, at: clock.now() } } as const;
   }

@@ -243,20 +243,20 @@ export class BillingEngine {
    * Creates the handler that aborts a task after its client has disconnected: after the drain timeout at the latest,
    * and earlier if that saves cost and the response is not stored.
    */
-  private createDisconnectHandler({ disconnected, storesResponse }: ClientConnection, task: RunningTask) {
+  private createDisconnectHandler(connection: ClientConnection, task: RunningTask) {
     let drainTimer: NodeJS.Timeout | undefined;
     let [isStopped, isDisconnected] = [false, false];
     let startedPurchase: Purchase | undefined;
-    void disconnected.then(() => {
+    void connection.disconnected.then(() => {
       isDisconnected = true;
       if (isStopped) return;
       drainTimer = setTimeout(() => task.abort(createDisconnectError()), this.limits.drainTimeoutMs);
-      if (!storesResponse) startedPurchase?.abandon(createDisconnectError());
+      if (!connection.storesResponse) startedPurchase?.abandon(createDisconnectError());
     });
     return {
       attach: (purchase: Purchase): Purchase => {
         startedPurchase = purchase;
-        if (isDisconnected && !storesResponse) purchase.abandon(createDisconnectError());
+        if (isDisconnected && !connection.storesResponse) purchase.abandon(createDisconnectError());
         return purchase;
       },
       stop: () => {

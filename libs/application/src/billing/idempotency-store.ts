@@ -10,6 +10,8 @@ export interface IdempotencyClaim {
   readonly revision: number;
   /** Id of the request that may change the claim. */
   readonly owner: string;
+  /** After this time from the claim, the key is free, whatever has become of the request; 24 hours if undefined. */
+  readonly lifetimeSeconds?: number;
 }
 
 /** The claim of an earlier request with the same key. */
@@ -44,8 +46,9 @@ export interface SavedHttpResponse {
  * - `lost`: the request was charged, but there is no response to replay
  * - `unknown`: it is unknown whether the request was charged; the next request finds out
  * - `unpaid`: the request was not charged; the next one is served as if it were the first
+ * - `delivered`: the key is free; a request that waits for the response still finds it, until another one has the key
  */
-export type ClaimOutcome = SavedHttpResponse | 'lost' | 'unknown' | 'unpaid';
+export type ClaimOutcome = SavedHttpResponse | 'lost' | 'unknown' | 'unpaid' | 'delivered';
 
 /**
  * Stores claims on idempotency keys and the responses to their requests. The store decides which response a repeated

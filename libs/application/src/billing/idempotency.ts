@@ -10,20 +10,21 @@
  * If a gateway dies, its claim has no response. An unconfirmed claim cost nothing. For a confirmed claim the payer's
  * events show whether its hold was charged; if so, the request is not served again, unless it has a retry payer.
  */
-import { ACCOUNT, getHoldResolution, type HoldEvent } from '#domain';
-import {
-  createRootCause,
-  type EventReader,
-  type Runtime,
-  type StoredEvent,
-  StoreUnavailableError,
-  toStreamName,
-} from '#kernel';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ACCOUNT, getHoldResolution } from '#domain';
+import { createRootCause, type EventReader, type Runtime, StoreUnavailableError, toStreamName } from '#kernel';
 import type { Clock } from '../clock.ts';
 import { TooManyRequestsError } from '../rate-limiter.ts';
 import type { Secrets } from '../secrets.ts';
 import type { StorageQuota } from '../storage-quota.ts';
 import type { CallLimits } from './billing-engine.ts';
+import { loadHoldStatus } from './hold-status.ts';
+import {
+  type IdempotencyKeySource,
+  inProgressError,
+  keyReusedError,
+  responseLostError,
+} from './idempotency-conflict.ts';
 import type {
   ClaimOutcome,
   ExistingClaim,
@@ -35,7 +36,8 @@ import { IdempotentPayer } from './idempotent-payer.ts';
 import type { Payer } from './payer.ts';
 import type { PayerFactory } from './payer-factory.ts';
 
-const RETRY_AFTER_SECONDS = 2;
+/** How long a delivered response is found by requests that wait for it, which look it up every few seconds. */
+const DELIVERED_RETENTION_MS = 10_000;
 /** Some saved responses may expire within this time: each does 24 hours after its request. */
 const QUOTA_RETRY_AFTER_SECONDS = 3_600;
 /**
@@ -48,29 +50,6 @@ const ACCOUNTS = toStreamName(ACCOUNT, '');
 const LEASE_MARGIN_MS = 60_000;
 /** A response that is not saved this long after its charge counts as lost, if a retry payer can pay for another one. */
 const RESPONSE_LOST_AFTER_MS = 10_000;
-
-export const IDEMPOTENCY_ERROR_TYPES = [
-  'idempotency_key_reused',
-  'idempotency_in_progress',
-  'idempotency_answer_lost',
-] as const;
-
-/** What an error message calls the key: the header, or the payment. */
-export type IdempotencyKeySource = 'Idempotency-Key' | 'payment';
-
-/** The key was used before, and this request cannot get the response of the earlier one, or not yet. */
-export class IdempotencyConflictError extends Error {
-  override readonly name = 'IdempotencyConflictError';
-
-  constructor(
-    readonly type: (typeof IDEMPOTENCY_ERROR_TYPES)[number],
-    message: string,
-    readonly source: IdempotencyKeySource,
-    readonly retryAfterSeconds?: number,
-  ) {
-    super(message);
-  }
-}
 
 export interface IdempotentRequest {
   /** Name of the payer's stream. */
@@ -95,6 +74,13 @@ export interface IdempotentRequest {
    * request is not served again.
    */
   createRetryPayer?(): Payer;
+  /**
+   * Set for a request without a key of its own, of an API key with `dedupeSeconds`: how long its claim lasts. It is only
+   * to share a response that exists or is being made: if there is none, the request is served as a new one.
+   */
+  readonly lifetimeSeconds?: number;
+  /** The request has waited for the response of the one that had the key. */
+  readonly hasWaited?: boolean;
 }
 
 /**
@@ -104,7 +90,12 @@ export interface IdempotentRequest {
 export interface ClaimedRequest {
   readonly payer: Payer;
   complete(response: SavedHttpResponse | undefined): Promise<void>;
+  /** Frees the key, so that the next request with it is a new one. */
+  markDelivered(): Promise<void>;
 }
+
+/** The response of an earlier request with the same key. */
+export type RepeatedResponse = SavedHttpResponse & Pick<ClaimedRequest, 'markDelivered'>;
 
 export interface IdempotencyDependencies {
   readonly store: IdempotencyStore;
@@ -131,12 +122,13 @@ export class IdempotencyService {
    *   lost; TooManyRequestsError if the account has used up its storage quota; StoreUnavailableError if the owner of
    *   the key is unknown; any error of `assertCredentialValid`
    */
-  async claim(request: IdempotentRequest, payer: Payer): Promise<ClaimedRequest | SavedHttpResponse> {
+  async claim(request: IdempotentRequest, payer: Payer): Promise<ClaimedRequest | RepeatedResponse> {
     const claim = await this.claimKey(request);
-    if (claim === undefined) return { payer, complete: async () => {} }; // unknown payer: its hold will be rejected
+    // The hold of an unknown payer will be rejected.
+    if (claim === undefined) return { payer, complete: async () => {}, markDelivered: async () => {} };
     if ('body' in claim) return claim;
     const retryPayer = claim.isRetry ? request.createRetryPayer?.() : undefined;
-    return this.createClaimedRequest(claim, retryPayer ?? payer, request.source);
+    return this.createClaimedRequest(claim, retryPayer ?? payer, request);
   }
 
   /**
@@ -144,7 +136,7 @@ export class IdempotencyService {
    * is saved, so a rejected request can be retried. If the gateway dies before the response is saved, a retry may
    * create a second object.
    */
-  async claimCreation(request: IdempotentRequest): Promise<Pick<ClaimedRequest, 'complete'> | SavedHttpResponse> {
+  async claimCreation(request: IdempotentRequest): Promise<Pick<ClaimedRequest, 'complete'> | RepeatedResponse> {
     const claim = await this.claimKey(request);
     if (claim === undefined) return { complete: async () => {} };
     if ('body' in claim) return claim;
@@ -152,22 +144,30 @@ export class IdempotencyService {
     return { complete: (response) => this.end(claim, response && isCreated(response) ? response : 'unpaid') };
   }
 
-  /** Returns the claim of a request, or the response of an earlier one; undefined if the payer has no stream. */
-  private async claimKey(request: IdempotentRequest): Promise<OwnClaim | SavedHttpResponse | undefined> {
-    const { events, store, secrets } = this.dependencies;
-    const { payer } = request;
+  /** Returns the claim of a request, or the response of an earlier one; undefined if the request has no claim. */
+  private async claimKey(request: IdempotentRequest): Promise<OwnClaim | RepeatedResponse | undefined> {
+    const { events, store, secrets, clock } = this.dependencies;
+    const { payer, lifetimeSeconds } = request;
     const head = await events.readHead(payer);
     if (head === undefined) return undefined;
+    const digest = await secrets.hashContentWithOldestKey('idempotent request ', request.fingerprint);
     const claim: OwnClaim = {
       payer,
       // Keyed hashes: neither text is stored, and neither can be guessed from its hash.
-      key: secrets.hashWithOldestKey(`idempotency key ${request.key}`),
-      request: await secrets.hashContentWithOldestKey('idempotent request ', request.fingerprint),
+      key: secrets.hashWithOldestKey(
+        lifetimeSeconds === undefined ? `idempotency key ${request.key}` : `request ${request.key} ${digest}`,
+      ),
+      request: digest,
       requestId: request.requestId,
       revision: head.revision,
       owner: request.requestId,
       isRetry: false,
+      ...(lifetimeSeconds === undefined ? {} : { lifetimeSeconds, endsAtMs: clock.nowMs() + lifetimeSeconds * 1_000 }),
     };
+    if (request.hasWaited) {
+      const response = await this.findResponse(claim, request);
+      if (response) return response;
+    }
     const stored = await mapStoreErrors(store.claim(claim));
     if (stored !== undefined) return this.ensureQuota(claim, stored);
     await request.assertCredentialValid();
@@ -176,14 +176,15 @@ export class IdempotencyService {
 
   /**
    * Returns the claim if the payer has not used up its quota. Otherwise ends the claim and throws, because a client
-   * that sends a key relies on the saved response.
+   * that sends a key relies on the saved response. Returns undefined for a request without a key of its own.
    * @throws TooManyRequestsError if the account has used up its storage quota
    */
-  private async ensureQuota(claim: OwnClaim, stored: number): Promise<OwnClaim> {
+  private async ensureQuota(claim: OwnClaim, stored: number): Promise<OwnClaim | undefined> {
     const { store, quota } = this.dependencies;
     if (stored < quota.minBytes || !claim.payer.startsWith(ACCOUNTS)) return claim;
     if (stored < (await quota.loadMaxBytes(claim.payer.slice(ACCOUNTS.length)))) return claim;
     await mapStoreErrors(store.end(claim, 'unpaid'));
+    if (claim.lifetimeSeconds !== undefined) return undefined;
     const message = `This account stores ${stored} bytes, which use up its storage quota: send the request without an Idempotency-Key, or retry later`;
     throw new TooManyRequestsError(message, QUOTA_RETRY_AFTER_SECONDS);
   }
@@ -207,17 +208,18 @@ export class IdempotencyService {
    * Returns the response of an earlier request with the same key, or the claim if this request has taken over the key.
    * @throws IdempotencyConflictError, StoreUnavailableError
    */
-  private async replayOrTakeOver(claim: OwnClaim, request: IdempotentRequest): Promise<SavedHttpResponse | OwnClaim> {
+  private async replayOrTakeOver(claim: OwnClaim, request: IdempotentRequest): Promise<RepeatedResponse | OwnClaim> {
     const { store } = this.dependencies;
     const { source, recoverResponse, createRetryPayer } = request;
     const existing = await mapStoreErrors(store.find(claim));
     if (!existing) throw inProgressError(source); // the earlier request has just ended without a charge
     if (existing.request !== claim.request) throw keyReusedError(source);
     const saved = existing.sealedResponse && (await store.open(existing.sealedResponse));
-    if (saved) return saved;
+    const markDelivered = () => this.markDelivered(existing);
+    if (saved) return { ...saved, markDelivered };
     const recovered = existing.hasHold ? await recoverResponse?.(existing.requestId) : undefined;
-    if (recovered) return recovered;
-    if (existing.isLost || existing.sealedResponse) throw responseLostError(source);
+    if (recovered) return { ...recovered, markDelivered };
+    if (existing.isLost || existing.sealedResponse) return this.rejectLost(existing, request);
     if (existing.isRunning && !(await this.endStaleClaim(existing, createRetryPayer !== undefined)))
       throw inProgressError(source);
     const isRetry = existing.hasHold && (await this.checkCharged(existing, request));
@@ -256,33 +258,67 @@ export class IdempotencyService {
    * know. A request that was charged may be served again with its retry payer.
    * @throws IdempotencyConflictError if the request was charged and has no retry payer, or may still be charged
    */
-  private async checkCharged(
-    existing: ExistingClaim,
-    { source, createRetryPayer }: IdempotentRequest,
-  ): Promise<boolean> {
+  private async checkCharged(existing: ExistingClaim, request: IdempotentRequest): Promise<boolean> {
+    const { source, createRetryPayer } = request;
     const { payers, events, store } = this.dependencies;
     await payers.endOverdueHolds(existing.payer, createRootCause('gateway', existing.requestId));
     const { state } = await loadHoldStatus(existing, events);
     if (state === 'charged' && !createRetryPayer) {
       await mapStoreErrors(store.end(existing, 'lost'));
-      throw responseLostError(source);
+      return this.rejectLost(existing, request);
     }
     if (state !== 'unpaid' && state !== 'charged') throw inProgressError(source);
     return state === 'charged';
   }
 
-  private createClaimedRequest(claim: IdempotencyClaim, payer: Payer, source: IdempotencyKeySource): ClaimedRequest {
+  /** Returns the saved response of the request that has the key, or had it until its response was delivered. */
+  private async findResponse(claim: OwnClaim, request: IdempotentRequest): Promise<RepeatedResponse | undefined> {
     const { store } = this.dependencies;
+    const existing = await mapStoreErrors(store.find(claim));
+    const saved = existing?.sealedResponse && (await store.open(existing.sealedResponse));
+    if (!existing || !saved) return undefined;
+    await request.assertCredentialValid();
+    return { ...saved, markDelivered: () => this.markDelivered(existing) };
+  }
+
+  /** Frees a key whose response was delivered, and later removes the response, for which other requests may wait. */
+  private async markDelivered(claim: IdempotencyClaim): Promise<void> {
+    await this.end(claim, 'delivered');
+    // If the process ends before, the response is removed with those that have expired.
+    const remove = () => this.dependencies.store.end(claim, 'unpaid');
+    void delay(DELIVERED_RETENTION_MS, undefined, { ref: false })
+      .then(remove)
+      .catch(() => {});
+  }
+
+  /** A request without a key of its own can be served again: it finds its key free at the next attempt. */
+  private async rejectLost(
+    existing: ExistingClaim,
+    { source, lifetimeSeconds }: Pick<IdempotentRequest, 'source' | 'lifetimeSeconds'>,
+  ): Promise<never> {
+    if (lifetimeSeconds === undefined) throw responseLostError(source);
+    await mapStoreErrors(this.dependencies.store.end(existing, 'unpaid'));
+    throw inProgressError(source);
+  }
+
+  private createClaimedRequest(
+    claim: OwnClaim,
+    payer: Payer,
+    { source }: Pick<IdempotentRequest, 'source'>,
+  ): ClaimedRequest {
+    const { store, clock } = this.dependencies;
     // Another request is served instead if this one was considered dead while its money was being held.
     const confirm = async () => {
-      if (!(await mapStoreErrors(store.confirm(claim)))) throw inProgressError(source);
+      if (await mapStoreErrors(store.confirm(claim))) return;
+      // Once the claim has ended, an identical request is another one.
+      if (clock.nowMs() < (claim.endsAtMs ?? Number.POSITIVE_INFINITY)) throw inProgressError(source);
     };
     const claimed = new IdempotentPayer(payer, { confirm, renew: () => store.renew(claim) });
     const complete = (response: SavedHttpResponse | undefined) => {
       if (claimed.chargeState === 'charged') return this.end(claim, response ?? 'lost');
       return this.end(claim, claimed.chargeState === 'open' ? 'unknown' : 'unpaid');
     };
-    return { payer: claimed, complete };
+    return { payer: claimed, complete, markDelivered: () => this.markDelivered(claim) };
   }
 }
 
@@ -290,40 +326,8 @@ export class IdempotencyService {
 interface OwnClaim extends IdempotencyClaim {
   /** The request was charged before, and its response was lost. */
   readonly isRetry: boolean;
-}
-
-type HoldState = 'open' | 'charged' | 'unpaid';
-
-/** State of a hold after an event. A hold that ended unpaid stays unpaid, even if its charge arrives later. */
-const HOLD_STATES: Partial<Record<HoldEvent['type'], HoldState>> = {
-  FundsHeld: 'open',
-  HoldSettled: 'charged',
-  HoldReleased: 'unpaid',
-  HoldExpired: 'unpaid',
-  ChargeReversed: 'unpaid',
-};
-
-interface HoldStatus {
-  /** Undefined if the hold was never placed. */
-  readonly state: HoldState | undefined;
-  /** Time of the event that caused this state; empty if there is none. */
-  readonly at: string;
-}
-
-/** Loads the state of a claim's hold from the events that the payer's stream has after the claim. */
-async function loadHoldStatus(
-  { payer, requestId, revision }: IdempotencyClaim,
-  events: EventReader,
-): Promise<HoldStatus> {
-  let hold: HoldStatus = { state: undefined, at: '' };
-  for await (const batch of events.read(payer, revision)) {
-    for (const { type, data } of batch as readonly StoredEvent<HoldEvent>[]) {
-      if (!('holdId' in data) || data.holdId !== requestId) continue;
-      const state = HOLD_STATES[type];
-      if (state) hold = { state, at: data.at };
-    }
-  }
-  return hold;
+  /** Milliseconds since 1970; undefined for a claim that lasts longer than its request. */
+  readonly endsAtMs?: number;
 }
 
 /** Maps every error to StoreUnavailableError: a request is not served while the owner of its key is unknown. */
@@ -333,18 +337,4 @@ async function mapStoreErrors<T>(result: Promise<T>): Promise<T> {
   } catch (cause) {
     throw new StoreUnavailableError('idempotency keys cannot be looked up', { cause });
   }
-}
-
-function keyReusedError(source: IdempotencyKeySource): IdempotencyConflictError {
-  return new IdempotencyConflictError('idempotency_key_reused', `This ${source} was used with another request`, source);
-}
-
-function inProgressError(source: IdempotencyKeySource): IdempotencyConflictError {
-  const message = `A request with this ${source} is in progress; retry when it has finished`;
-  return new IdempotencyConflictError('idempotency_in_progress', message, source, RETRY_AFTER_SECONDS);
-}
-
-function responseLostError(source: IdempotencyKeySource): IdempotencyConflictError {
-  const message = `The request with this ${source} was charged, but its response was lost; a new request is charged again`;
-  return new IdempotencyConflictError('idempotency_answer_lost', message, source);
 }

@@ -72,6 +72,8 @@ export interface HoldRequest extends WaitSignals {
   /** Returns `partial` by the current measurements, for a request that has waited. */
   readonly updatePartial?: (() => PartialHold | undefined) | undefined;
   readonly lifetimeMs: number;
+  /** What is known of the `dedupeSeconds` of the API key; undefined if the request does not depend on it. */
+  readonly dedupeSeconds?: number | null | undefined;
 }
 
 export interface SettleOptions {

@@ -18,7 +18,7 @@ import {
 } from '#application';
 import { canRemoveSql } from './stored-bytes.ts';
 
-const RETENTION = '24 hours';
+const RETENTION_SECONDS = 24 * 60 * 60;
 /** How long a request may take to get its hold. After that, another request with the same key may be served instead. */
 const CLAIM_LEASE_MS = 10_000;
 
@@ -75,19 +75,27 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
     super();
   }
 
-  async claim({ payer, key, request, requestId, revision, owner }: IdempotencyClaim): Promise<number | undefined> {
+  async claim({
+    payer,
+    key,
+    request,
+    requestId,
+    revision,
+    owner,
+    lifetimeSeconds = RETENTION_SECONDS,
+  }: IdempotencyClaim): Promise<number | undefined> {
     const { rows } = await this.pool.query({
       name: 'answer-claim',
       text: `insert into gateway.answers as kept
                (payer_id, key, request, request_id, revision, owner, leased_until, expires_at, held)
-             values ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 ms', now() + interval '${RETENTION}', false)
+             values ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 ms', now() + $8 * interval '1 s', false)
              on conflict (payer_id, key) do update
                 set request = excluded.request, request_id = excluded.request_id, revision = excluded.revision,
                     owner = excluded.owner, leased_until = excluded.leased_until, expires_at = excluded.expires_at,
                     held = false, lost = false, answer = null
               where kept.expires_at <= now()
              returning coalesce((select bytes from app.stored_bytes where account_id = $1), 0) as stored`,
-      values: [getUuid(payer), key, request, requestId, revision, owner, CLAIM_LEASE_MS],
+      values: [getUuid(payer), key, request, requestId, revision, owner, CLAIM_LEASE_MS, lifetimeSeconds],
     });
     return rows[0] && Number(rows[0].stored);
   }
@@ -146,6 +154,8 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
         return this.updateClaim('lose', claim, { sql: 'update gateway.answers set lost = true' });
       case 'unknown':
         return this.updateClaim('give-up', claim, { sql: 'update gateway.answers set leased_until = now()' });
+      case 'delivered':
+        return this.updateClaim('deliver', claim, { sql: 'update gateway.answers set expires_at = now()' });
       case 'unpaid':
         return this.updateClaim('forget', claim, { sql: 'delete from gateway.answers' });
       default:

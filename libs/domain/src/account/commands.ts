@@ -81,6 +81,11 @@ export interface HoldLimits {
   /** Further models that may be called for the request; the key must permit all of them. */
   readonly fallbackModels?: readonly string[] | undefined;
   /**
+   * What the process knows of the `dedupeSeconds` of the key: the hold is rejected if that is outdated. Undefined for a
+   * request that does not depend on it.
+   */
+  readonly dedupeSeconds?: number | null | undefined;
+  /**
    * Number of other requests of the payer that wait for a hold in this process; undefined for the first attempt. The
    * output limit leaves money for them.
    */

@@ -8,6 +8,7 @@ import { getHoldResolution, type OpenHold } from '../holds.ts';
 import {
   type ApiKeyState,
   advanceKeyWindow,
+  assertDedupeKnown,
   assertModelAllowed,
   calculateRemainingLimit,
   calculateUnspentLimit,
@@ -61,7 +62,8 @@ type Limited<Data> = Data & { readonly riskLimits?: RiskLimits | undefined; read
 
 /**
  * @throws Rejection `key_limit_exceeded` or `insufficient_balance` if too little money is available, `key_revoked`,
- *   `key_expired`, `key_blocked`, `model_not_allowed`, `too_much_borne`, `hold_conflict`, `hold_resolved`
+ *   `key_expired`, `key_blocked`, `model_not_allowed`, `dedupe_changed`, `too_much_borne`, `hold_conflict`,
+ *   `hold_resolved`
  */
 export function holdFunds(data: Limited<HoldLimits>, account: AccountState): readonly FundsHeld[] {
   const { holdId, keyId, owner, expiresAt, query, at, minAmount, maxAmount, partialHold, riskLimits } = data;
@@ -74,6 +76,7 @@ export function holdFunds(data: Limited<HoldLimits>, account: AccountState): rea
   if (getHoldResolution(holdId, account)) reject('hold_resolved', `Hold ${holdId} has ended`);
   const key = keyId === null ? undefined : advanceKeyWindow(getUsableKey(keyId, at, account), at);
   if (key) for (const model of models) assertModelAllowed(model, key);
+  if (key && data.dedupeSeconds !== undefined) assertDedupeKnown(key, data.dedupeSeconds);
   const moneyLimits = createMoneyLimits(account, key, { riskLimits, at });
   const spendable = money.min(...mapLimits(moneyLimits, ({ available }) => available));
   for (const moneyLimit of moneyLimits) assertFirstPart(data, moneyLimit, spendable);

@@ -128,6 +128,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, ErrorDefinition>> = {
   challenge_running: [409, 'payment_in_progress', 'invalid_request'],
   challenge_used: PAYMENT_REQUIRED,
   credit_conflict: CONFLICT,
+  dedupe_changed: CONFLICT,
   hold_conflict: CONFLICT,
   hold_not_found: CONFLICT,
   hold_resolved: CONFLICT,

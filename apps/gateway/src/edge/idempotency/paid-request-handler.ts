@@ -1,8 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { LRUCache } from 'lru-cache';
 import {
   type Caller,
+  type CatalogueService,
   type ChatConnection,
+  type ClaimContent,
   type ClaimedRequest,
+  DedupingPayer,
   type FreeModelLimits,
   type IdempotencyService,
   type IdempotentRequest,
@@ -10,12 +14,16 @@ import {
   InvalidRequestError,
   type Payer,
   type PayerFactory,
+  RepeatedRequestError,
+  requestsZdr,
   type SavedHttpResponse,
   serializeJson,
   type VerifiedProof,
 } from '#application';
-import { toChallengePayment } from '#domain';
+import type { Catalogue } from '#catalogue';
+import { type Query, toChallengePayment } from '#domain';
 import { interruptAfter } from '#foundation';
+import { isJsonObject } from '#kernel';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import { BadRequestError } from '../errors/errors.ts';
 import { toNetwork } from '../network/client-addresses.ts';
@@ -26,6 +34,7 @@ import type { RetirementNotices } from '../responses/retirement-notices.ts';
 import { Upload } from '../uploads/upload.ts';
 import type { BodyParser } from '../validation/body-parser.ts';
 
+const MAX_KNOWN_SETTINGS = 100_000;
 const IDEMPOTENCY_KEY_PATTERN = /^[\x20-\x7e]{1,255}$/;
 
 /** Returns the source that the query history records for a request. */
@@ -38,6 +47,8 @@ type Serve = (payer: Payer, connection: ChatConnection) => Promise<unknown>;
 interface PaidOperation {
   readonly serve: Serve;
   readonly recoverResponse?: NonNullable<IdempotentRequest['recoverResponse']>;
+  /** Whether `dedupe_seconds` of the API key applies; true by default. */
+  readonly isRepeatable?: boolean;
 }
 
 /**
@@ -53,6 +64,7 @@ export interface PaidRequestDependencies {
   readonly freeModelLimits: FreeModelLimits;
   readonly gate: PayPerRequestGate;
   readonly retirementNotices: RetirementNotices;
+  readonly catalogues: Pick<CatalogueService, 'current'>;
   readonly bodies: BodyParser;
 }
 
@@ -61,7 +73,13 @@ export interface PaidRequestDependencies {
  * repeats get its response if it was saved.
  */
 export class PaidRequestHandler {
+  /** Responses that are being saved, and claims that are being freed. */
   private readonly recordings = new Set<Promise<void>>();
+  /** By the id of an API key. Keys without the setting, of which there are far more, have no entry. */
+  private readonly dedupeSeconds = new LRUCache<string, number>({
+    maxSize: MAX_KNOWN_SETTINGS,
+    sizeCalculation: () => 1,
+  });
 
   constructor(private readonly dependencies: PaidRequestDependencies) {}
 
@@ -88,12 +106,65 @@ export class PaidRequestHandler {
     if (caller === undefined) return this.serveAnonymous(reply, operation);
     const payer = this.dependencies.payers.forCaller(caller);
     const key = request.headers['idempotency-key'];
-    const claim = async () =>
-      this.dependencies.idempotency.claim(
-        { ...(await this.createPaidIdempotentRequest(String(key), request, payer.id)), ...operation },
+    if (key === undefined) return this.serveWithoutKey(reply, { payer, caller }, operation);
+    const keyed = { ...(await this.createPaidIdempotentRequest(String(key), request, payer.id)), ...operation };
+    await this.serve(reply, await this.dependencies.idempotency.claim(keyed, payer), operation);
+  }
+
+  /** Serves a request by its content: with `dedupe_seconds` of its API key, a repeat gets the response of the first. */
+  private async serveWithoutKey(
+    reply: FastifyReply,
+    { payer, caller: { keyId } }: { readonly payer: Payer; readonly caller: Caller },
+    operation: PaidOperation,
+  ): Promise<void> {
+    if (keyId === null || operation.isRepeatable === false) return this.serve(reply, { payer }, operation);
+    const { dedupeSeconds } = this;
+    const setting = {
+      get: () => dedupeSeconds.get(keyId) ?? null,
+      set: (seconds: number | null) =>
+        void (seconds === null ? dedupeSeconds.delete(keyId) : dedupeSeconds.set(keyId, seconds)),
+    };
+    const dedupingPayer = new DedupingPayer(payer, setting, this.createContentClaim(reply, keyId, operation));
+    try {
+      await this.serve(reply, { payer: dedupingPayer }, operation);
+    } catch (error) {
+      if (!(error instanceof RepeatedRequestError)) throw error;
+      const { response } = error;
+      if (response.isIncomplete) void this.track(response.markDelivered());
+      else this.observeDelivery(reply, response);
+      sendSavedResponse(response, reply);
+    }
+  }
+
+  /** The claim ends when its response has been delivered, or is interrupted while the client is still there. */
+  private createContentClaim(reply: FastifyReply, keyId: string, operation: PaidOperation): ClaimContent {
+    const { request } = reply;
+    return async (held, claim, payer) => {
+      assertStorable(request, held.query, this.dependencies.catalogues.current);
+      await this.close(); // a response that this gateway has delivered is not repeated
+      const keyed = await this.createPaidIdempotentRequest(`${request.method} ${keyId}`, request, payer.id);
+      const claimed = await this.dependencies.idempotency.claim(
+        { ...keyed, ...operation, ...claim, source: 'content' },
         payer,
       );
-    await this.serve(reply, key === undefined ? { payer } : await claim(), operation);
+      if ('payer' in claimed) {
+        this.observeDelivery(reply, claimed);
+        this.startRecording(reply, (response) =>
+          response?.isIncomplete && !reply.raw.destroyed ? claimed.markDelivered() : claimed.complete(response),
+        );
+      }
+      return claimed;
+    };
+  }
+
+  private observeDelivery({ raw }: FastifyReply, { markDelivered }: Pick<ClaimedRequest, 'markDelivered'>): void {
+    raw.once('finish', () => void this.track(markDelivered()));
+  }
+
+  private track(saving: Promise<void>): Promise<void> {
+    const tracked = saving.finally(() => this.recordings.delete(tracked));
+    this.recordings.add(tracked);
+    return tracked;
   }
 
   /**
@@ -213,13 +284,19 @@ export class PaidRequestHandler {
     reply: FastifyReply,
     complete: (response: SavedHttpResponse | undefined) => Promise<void>,
   ): void {
-    const recording = new ResponseRecording(reply, (response) => {
-      const saving = complete(response).finally(() => this.recordings.delete(saving));
-      this.recordings.add(saving);
-      return saving;
-    });
-    attachRecording(reply, recording);
+    attachRecording(reply, new ResponseRecording(reply, (response) => this.track(complete(response))));
   }
+}
+
+/**
+ * With `dedupe_seconds`, the response is stored until it has been delivered.
+ * @throws BadRequestError for a request of which nothing may be retained
+ */
+function assertStorable({ body }: FastifyRequest, query: Query, catalogue: Catalogue): void {
+  const fields = body instanceof Upload ? body.fields : body;
+  if (!requestsZdr(query, isJsonObject(fields) ? fields.provider : undefined, catalogue)) return;
+  const message = 'Zero data retention (zdr) is not possible with this API key: its dedupe_seconds stores responses';
+  throw new BadRequestError(message, 'provider.zdr');
 }
 
 /** Retains the files of an upload until `work` has ended. */

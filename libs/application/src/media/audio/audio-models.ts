@@ -10,6 +10,7 @@ import {
 import { calculateMaxPrice, type PriceTerms, type Usage } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
+import { parseIfJson } from '../../routing/data-retention.ts';
 import { parseRoutingPreferences, resolveModel } from '../../routing/preferences.ts';
 
 /** Returns the audio models that have an endpoint in this installation. */
@@ -74,14 +75,4 @@ export function pickSupportedFields<V>(
 /** Returns a language without its region: `en` for `en-US`. */
 export function toPrimaryLanguage(language: string): string {
   return (language.split(/[-_]/)[0] as string).toLowerCase();
-}
-
-/** Parses the text of a form field. Invalid JSON is returned unchanged, and rejected with the other preferences. */
-function parseIfJson(provider: unknown): unknown {
-  if (typeof provider !== 'string') return provider;
-  try {
-    return JSON.parse(provider);
-  } catch {
-    return provider;
-  }
 }
