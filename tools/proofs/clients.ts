@@ -3,11 +3,19 @@
  * tool and reads a stream. The balance of its account falls by exactly the charges in its history, to the last digit.
  * Afterwards the ledger verifies with a drift of 0. clients/install.ts installs the clients for the proof.
  */
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ProofCluster } from '../cluster.ts';
-import { root, startApp } from '../processes.ts';
+import { startApp } from '../processes.ts';
+import {
+  BREAK_SETTINGS,
+  countReached,
+  createBrokenPrompts,
+  fetchBilledCalls,
+  isBroken,
+  listBrokenStreamFaults,
+} from './clients/broken-streams.ts';
 import { waitForCharges } from './clients/charged.ts';
 import type { Client } from './clients/client.ts';
 import { getVersion, install, PROOFS_DIR } from './clients/install.ts';
@@ -18,7 +26,6 @@ import { type ClientRun, formatSummary, listFaults } from './clients/verdict.ts'
 
 const CREDIT_USD = 20;
 const RUN_WITHIN_MS = 180_000;
-const AGENT_MODEL_ALIASES: Readonly<Record<string, readonly string[]>> = { 'openai/gpt-5.4': ['gpt-6.1-sol'] };
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
@@ -75,12 +82,25 @@ async function runOnce(cluster: ProofCluster, client: Client, folder: string): P
     const { args, env } = await client.command({ folder, homeDir, url: recorder.url, key: customer.apiKey });
     const cwd = path.join(homeDir, 'work');
     await mkdir(cwd);
-    const outcome = await runCommand(args, { cwd, env: { ...createEnv(homeDir), ...env }, timeoutMs: RUN_WITHIN_MS });
+    const clientEnv = {
+      ...createEnv(homeDir),
+      BROKEN_PROMPTS: JSON.stringify(createBrokenPrompts(client.name)),
+      ...env,
+    };
+    const outcome = await runCommand(args, { cwd, env: clientEnv, timeoutMs: RUN_WITHIN_MS });
     const { exchanges } = recorder;
     await writeFile(path.join(PROOFS_DIR, `${client.name}.json`), JSON.stringify(exchanges, null, 2));
     await writeFile(path.join(PROOFS_DIR, `${client.name}.txt`), outcome.output);
-    const completedCount = exchanges.filter((exchange) => isPaid(exchange) && exchange.status < 300).length;
-    return { outcome, exchanges, charged: await waitForCharges(cluster, customer, balance, completedCount) };
+    const broken = exchanges.filter(isBroken);
+    const completed = exchanges.filter((each) => isPaid(each) && each.status < 300 && !isBroken(each));
+    const failed = countReached(broken);
+    const charged = await waitForCharges(cluster, customer, balance, completed.length, failed);
+    const streams = { clientName: client.name, exchanges: broken, failed: charged.failed };
+    const billedCalls = await fetchBilledCalls(
+      cluster.sandbox,
+      (counts) => listBrokenStreamFaults({ ...streams, billedCalls: counts }).length === 0,
+    );
+    return { outcome, exchanges, charged, brokenStreams: { ...streams, billedCalls } };
   } finally {
     await recorder.close();
     // A process that outlives the client may still write for a moment.
@@ -88,23 +108,8 @@ async function runOnce(cluster: ProofCluster, client: Client, folder: string): P
   }
 }
 
-/** Copies the catalogue, and adds as aliases the names that agents request by default. @returns the directory */
-async function prepareCatalogue(dataDir: string): Promise<string> {
-  const directory = path.join(dataDir, 'catalogue');
-  await cp(path.join(root, 'libs/catalogue/data'), directory, { recursive: true });
-  const file = path.join(directory, 'models.json');
-  const models = JSON.parse(await readFile(file, 'utf8')) as { id: string; aliases?: string[] }[];
-  for (const model of models) {
-    const extraAliases = AGENT_MODEL_ALIASES[model.id];
-    if (extraAliases) model.aliases = [...(model.aliases ?? []), ...extraAliases];
-  }
-  await writeFile(file, JSON.stringify(models));
-  return directory;
-}
-
 async function proveAll(dataDir: string, chosen: readonly Client[]): Promise<boolean> {
-  const settings = { LOG_LEVEL: 'info', CATALOGUE_DIR: await prepareCatalogue(dataDir) };
-  const cluster = await ProofCluster.startStandalone(dataDir, settings);
+  const cluster = await ProofCluster.startStandalone(dataDir, { LOG_LEVEL: 'info', ...BREAK_SETTINGS });
   let allPassed = true;
   try {
     for (const client of chosen) allPassed = (await prove(cluster, client)) && allPassed;

@@ -12,25 +12,30 @@ export interface ChargeSummary {
   readonly heldUsd: number;
   /** Number of requests without an error in the history. */
   readonly served: number;
+  /** Number of requests with an error in the history, whether or not a part of the response was charged. */
+  readonly failed: number;
 }
 
 /**
  * Returns by how much the balance is below `before`, and the sum of the complete history. The history lags a little, so
- * this waits until the two agree, nothing is held and the history has enough served requests. After 15 s, returns the
- * current values in any case.
+ * this waits until the two agree, nothing is held and the history has enough requests. After 15 s, returns the current
+ * values in any case.
  * @param served the minimum number of served requests
+ * @param failed the minimum number of failed requests
  */
 export async function waitForCharges(
   cluster: ProofCluster,
   customer: Customer,
   before: number,
   served: number,
+  failed = 0,
 ): Promise<ChargeSummary> {
   const deadline = performance.now() + AGREES_WITHIN_MS;
   for (;;) {
     const now = await readCharges(cluster, customer, before);
-    const isConsistent = now.balanceUsd === now.historyUsd && now.heldUsd === 0 && now.served >= served;
-    if (isConsistent || performance.now() > deadline) return now;
+    const isConsistent = now.balanceUsd === now.historyUsd && now.heldUsd === 0;
+    const isComplete = now.served >= served && now.failed >= failed;
+    if ((isConsistent && isComplete) || performance.now() > deadline) return now;
     await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
 }
@@ -39,11 +44,13 @@ async function readCharges(cluster: ProofCluster, customer: Customer, before: nu
   const { balance, held_usd: heldUsd } = await cluster.fetchBalance(customer);
   const records = await fetchHistory(cluster, customer);
   const prices = records.map(({ price_in_usd }) => money.parseUsd(price_in_usd));
+  const served = records.filter(({ error_code }) => error_code === null).length;
   return {
     balanceUsd: money.toPicoUsd(money.parseUsd(before) - money.parseUsd(balance)),
     historyUsd: prices.reduce(money.add, money.ZERO_USD),
     heldUsd,
-    served: records.filter(({ error_code }) => error_code === null).length,
+    served,
+    failed: records.length - served,
   };
 }
 

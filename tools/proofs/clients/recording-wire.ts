@@ -58,6 +58,8 @@ export class RecordingWire {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.once('close', () => {
+        // An interrupted response is interrupted for the client too, after it was sent what has arrived.
+        if (!response.complete) outgoing.socket?.destroySoon();
         const streamed = String(response.headers['content-type']).startsWith('text/event-stream');
         const responseBody = Buffer.concat(chunks).toString();
         this.exchanges.push({ method, path, headers, sent: parseJson(body), status, streamed, response: responseBody });

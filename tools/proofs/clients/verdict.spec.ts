@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { parseUsd, ZERO_USD } from '#kernel';
+import { createBrokenPrompts } from './broken-streams.ts';
 import type { RecordedExchange } from './recording-wire.ts';
 import { type ClientRun, formatSummary, listFaults } from './verdict.ts';
 
@@ -22,8 +23,9 @@ const RESULTS = {
   messages: { messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c', content: 'proof-42' }] }] },
 };
 const tooled = exchange({ sent: RESULTS.chat });
-const charged = { balanceUsd: parseUsd('0.01'), historyUsd: parseUsd('0.01'), heldUsd: 0, served: 2 };
-const well: ClientRun = { outcome: { code: 0, output: '' }, exchanges: [streamed, tooled], charged };
+const charged = { balanceUsd: parseUsd('0.01'), historyUsd: parseUsd('0.01'), heldUsd: 0, served: 2, failed: 0 };
+const brokenStreams = { clientName: 'any', exchanges: [], billedCalls: new Map(), failed: 0 };
+const well: ClientRun = { outcome: { code: 0, output: '' }, exchanges: [streamed, tooled], charged, brokenStreams };
 
 describe('a run of a client', () => {
   test.each(Object.entries(RESULTS))('passes with a stream, a tool result and consistent charges: %s', (_, sent) => {
@@ -49,6 +51,12 @@ describe('a run of a client', () => {
     ['the history has 3', { charged: { ...charged, served: 3 } }],
   ])('fails with the fault "%s"', (why, more) => {
     expect(listFaults({ ...well, ...more })).toEqual([expect.stringContaining(why)]);
+  });
+
+  test('passes if streams broke that should break', () => {
+    const [prompt] = createBrokenPrompts('any');
+    const broken = exchange({ status: 502, sent: { messages: [{ role: 'user', content: prompt }] } });
+    expect(listFaults({ ...well, exchanges: [...well.exchanges, broken] })).toEqual([]);
   });
 
   test('is summarised by its requests and charges', () => {

@@ -1,5 +1,6 @@
 /** Evaluates the run of a client: what it did, and why it failed. */
 import { formatUsd } from '#kernel';
+import { type BrokenStreams, isBroken, listBrokenStreamFaults } from './broken-streams.ts';
 import type { ChargeSummary } from './charged.ts';
 import { TOOL_RESULT } from './client.ts';
 import { isComplete, isPaid, listToolResults, type RecordedExchange } from './recording-wire.ts';
@@ -14,29 +15,34 @@ export interface ClientRun {
   readonly outcome: ClientRunOutcome;
   readonly exchanges: readonly RecordedExchange[];
   readonly charged: ChargeSummary;
+  readonly brokenStreams: BrokenStreams;
 }
 
 /**
  * Formats the number of paid requests by path, with the numbers of those that were streamed or had tool results, and
  * the amount that was charged.
  */
-export function formatSummary({ exchanges, charged }: ClientRun): string {
-  const paths = Map.groupBy(exchanges.filter(isPaid), ({ path }) => path.replace(/\?.*$/, '').replace(/^\/v1\//, ''));
+export function formatSummary({ exchanges, charged, brokenStreams }: ClientRun): string {
+  const others = exchanges.filter((exchange) => isPaid(exchange) && !isBroken(exchange));
+  const paths = Map.groupBy(others, ({ path }) => path.replace(/\?.*$/, '').replace(/^\/v1\//, ''));
   const done = [...paths].map(([path, all]) => {
     const streamed = all.filter(({ streamed }) => streamed).length;
     const afterTools = all.filter((exchange) => listToolResults(exchange).length > 0).length;
     const details = [`${streamed} streamed`, `${afterTools} after a tool`].filter((detail) => !detail.startsWith('0 '));
     return `${all.length} × ${path}${details.length > 0 ? ` (${details.join(', ')})` : ''}`;
   });
+  const { length: broken } = brokenStreams.exchanges;
+  if (broken > 0) done.push(`${broken} broken streams`);
   return `${done.join(', ')}; charged ${formatUsd(charged.balanceUsd)} USD`;
 }
 
 /** @returns the faults of a run; empty if it has passed */
-export function listFaults({ outcome, exchanges, charged }: ClientRun): readonly string[] {
+export function listFaults({ outcome, exchanges, charged, brokenStreams }: ClientRun): readonly string[] {
   const { code, output } = outcome;
+  const others = exchanges.filter((exchange) => !isBroken(exchange));
   const excerpt = output.trim().slice(-MAX_OUTPUT_LENGTH).replaceAll(/\s+/g, ' ');
-  const rejected = exchanges.filter(({ status }) => status >= 400 && status !== NO_WEBSOCKET);
-  const served = exchanges.filter((exchange) => isPaid(exchange) && exchange.status < 300);
+  const rejected = others.filter(({ status }) => status >= 400 && status !== NO_WEBSOCKET);
+  const served = others.filter((exchange) => isPaid(exchange) && exchange.status < 300);
   const tooled = served.filter((exchange) => listToolResults(exchange).some((result) => result.includes(TOOL_RESULT)));
   return [
     ...(code === null ? [`timed out, or killed: ${excerpt}`] : code > 0 ? [`exit code ${code}: ${excerpt}`] : []),
@@ -47,6 +53,7 @@ export function listFaults({ outcome, exchanges, charged }: ClientRun): readonly
     ...(served.some(isComplete) ? [] : ['no stream was complete']),
     ...(tooled.length > 0 ? [] : ['no tool result was sent to the model']),
     ...listMoneyFaults(charged, served.length),
+    ...listBrokenStreamFaults(brokenStreams),
   ];
 }
 

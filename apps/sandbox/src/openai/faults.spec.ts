@@ -56,14 +56,27 @@ describe('a fault', () => {
     await expect(response.text()).rejects.toThrow('terminated');
   });
 
-  test('cut delivers half of the chunks of a stream', async () => {
-    const response = await ask('[[sandbox tokens=8 chunks=8 fault=cut]]', { stream: true });
+  test.each([
+    { fault: 'cut', part: 'half of its chunks', complete: 1 + 4, incomplete: '' },
+    {
+      fault: 'cut_frame',
+      part: 'half of its chunks and the start of the next',
+      complete: 1 + 4,
+      incomplete: 'data: {"id"',
+    },
+    { fault: 'cut_usage', part: 'all but its usage', complete: 1 + 8 + 1, incomplete: '' },
+  ])('$fault breaks a stream after $part', async ({ fault, complete, incomplete }) => {
+    const more = { stream: true, stream_options: { include_usage: true } };
+    const response = await ask(`[[sandbox tokens=8 chunks=8 fault=${fault}]]`, more);
     let text = '';
     const read = async () => {
       for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) text += piece;
     };
     await expect(read()).rejects.toThrow('terminated');
-    expect(text.split('\n\n').filter((event) => event !== '')).toHaveLength(1 + 4);
+    const events = text.split('\n\n');
+    expect(events).toHaveLength(complete + 1);
+    expect(events.at(-1)?.slice(0, 'data: {"id"'.length)).toBe(incomplete);
+    expect(events[complete - 1]?.includes('"finish_reason":"stop"')).toBe(fault === 'cut_usage');
   });
 
   test('malformed is a 200 that is not JSON', async () => {

@@ -9,6 +9,9 @@ import type { Fault } from './directive.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
+/** These faults end a stream after half of its content. */
+const MID_STREAM_FAULTS: ReadonlySet<Fault> = new Set(['cut', 'cut_frame', 'error']);
+
 /** A content chunk and the tokens that are charged for it. */
 export interface Frame {
   readonly event: string;
@@ -18,6 +21,7 @@ export interface Frame {
 export interface StreamParts {
   readonly opening: string;
   readonly content: readonly Frame[];
+  /** The first event ends the content, or states the finish reason. */
   readonly closing: string;
   /** A data line that is not JSON. */
   readonly malformed: string;
@@ -101,8 +105,7 @@ async function deliverStream(
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', ...headers });
   if (fault === 'malformed') return void response.end(opening + malformed);
 
-  const isInterrupted = fault === 'cut' || fault === 'error';
-  const frames = isInterrupted ? content.slice(0, content.length / 2) : content;
+  const frames = fault !== undefined && MID_STREAM_FAULTS.has(fault) ? content.slice(0, content.length / 2) : content;
   let pending = opening;
   let generated = 0;
   for (const [index, { event, tokens }] of frames.entries()) {
@@ -120,8 +123,16 @@ async function deliverStream(
 
   charge(generated);
   if (response.destroyed) return;
-  if (fault === 'cut') response.write(pending, () => request.socket.destroy());
+  const next = content[frames.length]?.event ?? closing;
+  const breakAfter = (rest: string) => void response.write(pending + rest, () => request.socket.destroy());
+  if (fault === 'cut') breakAfter('');
+  else if (fault === 'cut_frame') breakAfter(getFirstHalf(next));
+  else if (fault === 'cut_usage') breakAfter(getFirstEvent(closing));
   else response.end(pending + (fault === 'error' ? error : closing));
+}
+
+function getFirstEvent(events: string): string {
+  return /^.*?\r?\n\r?\n/s.exec(events)?.[0] ?? '';
 }
 
 export function getFirstHalf(json: string): string {

@@ -24,7 +24,6 @@ export const DATA_ERROR_FAULTS = ['401', '402', '403', '404', '422', '503'] as c
 
 /** Faults of an encrypted response. */
 const ENCLAVE_FAULTS = [
-  'cut_frame',
   'no_done',
   'flipped',
   'replayed',
@@ -35,6 +34,9 @@ const ENCLAVE_FAULTS = [
   'plaintext_error',
 ] as const;
 
+/** Faults that break the connection of a stream: after its first half, within an event, or before its usage. */
+const STREAM_FAULTS = ['cut', 'cut_frame', 'cut_usage'] as const;
+
 export const FAULTS = [
   '400',
   '429',
@@ -43,7 +45,7 @@ export const FAULTS = [
   'timeout',
   'refuse',
   'malformed',
-  'cut',
+  ...STREAM_FAULTS,
   'no_usage',
   'zero',
   'cached',

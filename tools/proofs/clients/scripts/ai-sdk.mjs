@@ -5,7 +5,7 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { generateObject, generateText, isStepCount, streamText, tool } from 'ai';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
 const openai = createOpenAI({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY });
 const forecastTool = tool({
   description: 'Returns the weather of a city',
@@ -43,4 +43,13 @@ for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
     assert.equal((await steps)[0].toolCalls[0].toolName, 'line');
     assert.match(await text, /^every coin/);
   }
+}
+
+for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+  const model = openai.chat('openai/gpt-oss-120b');
+  const stream = streamText({ model, prompt, tools: { weather: forecastTool }, maxRetries, onError: () => {} });
+  const read = async () => {
+    for await (const part of stream.fullStream) if (part.type === 'error') throw part.error;
+  };
+  await assert.rejects(read, Error, `stream ${index + 1} ended without an error`);
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import OpenAI from 'openai';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
 const client = new OpenAI({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY, maxRetries: 0 });
 const MODELS = ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/gpt-oss-120b'];
 const PROMPT = '[[sandbox tokens=3]]';
@@ -64,3 +64,12 @@ assert.deepEqual(
   data.map(({ embedding }) => embedding.length),
   [1536, 1536],
 );
+
+const weatherTool = { type: 'function', function: { name: 'weather', parameters } };
+for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+  const request = { model: 'openai/gpt-oss-120b', messages: user(prompt), tools: [weatherTool], stream: true };
+  const read = async () => {
+    for await (const _ of await client.chat.completions.create(request));
+  };
+  await assert.rejects(read, OpenAI.APIError, `stream ${index + 1} ended without an error`);
+}

@@ -1,9 +1,10 @@
 """OpenAI's client for Python: sync and async, chats and Responses with their helpers, embeddings."""
 
 import asyncio
+import json
 import os
 
-from openai import AsyncOpenAI, OpenAI
+from openai import APIError, AsyncOpenAI, OpenAI
 from pydantic import BaseModel
 
 BASE_URL = os.environ["GATEWAY_URL"] + "/v1"
@@ -88,3 +89,17 @@ for name in MODELS:
 
 embedded = client.embeddings.create(model="openai/text-embedding-3-small", input=["one", "two"])
 assert [len(item.embedding) for item in embedded.data] == [1536, 1536]
+
+
+def reads(prompt):
+    request = {"model": "openai/gpt-oss-120b", "messages": [user(prompt)], "tools": [CHAT_TOOL]}
+    for _ in client.chat.completions.create(**request, stream=True):
+        pass
+
+
+for number, prompt in enumerate(json.loads(os.environ.get("BROKEN_PROMPTS", "[]")), 1):
+    try:
+        reads(prompt)
+    except APIError:
+        continue
+    raise AssertionError(f"stream {number} ended without an error")
