@@ -80,9 +80,12 @@ export function formatErrorTable(kinds: readonly Kind[]): string {
 }
 
 export function formatClientTable(clients: readonly Client[]): string {
-  const rows = clients.map(({ name, description, npm, pypi }) => {
-    const [[used = '', version = ''] = []] = Object.entries({ ...npm, ...pypi });
-    return [formatCode(name), `${formatCode(used)} ${version}${npm ? '' : ', for Python'}`, description];
+  const rows = clients.map(({ name, description, npm, pypi, program }) => {
+    const [[used = '', version = ''] = []] = program
+      ? [[program.package, program.version]]
+      : Object.entries({ ...npm, ...pypi });
+    const language = npm ? '' : `, for ${program?.language ?? 'Python'}`;
+    return [formatCode(name), `${formatCode(used)} ${version}${language}`, description];
   });
   return formatTable(['name', 'what it is', 'what it does'], rows);
 }

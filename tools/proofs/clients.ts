@@ -25,7 +25,7 @@ import { runCommand } from './clients/run.ts';
 import { type ClientRun, formatSummary, listFaults } from './clients/verdict.ts';
 
 const CREDIT_USD = 20;
-const RUN_WITHIN_MS = 180_000;
+const RUN_WITHIN_MS = 600_000;
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
@@ -94,7 +94,7 @@ async function runOnce(cluster: ProofCluster, client: Client, folder: string): P
     const broken = exchanges.filter(isBroken);
     const completed = exchanges.filter((each) => isPaid(each) && each.status < 300 && !isBroken(each));
     const failed = countReached(broken);
-    const charged = await waitForCharges(cluster, customer, balance, completed.length, failed);
+    const charged = await waitForCharges(cluster, customer, balance, { served: completed.length, failed });
     const streams = { clientName: client.name, exchanges: broken, failed: charged.failed };
     const billedCalls = await fetchBilledCalls(
       cluster.sandbox,

@@ -139,7 +139,7 @@ async function checkAdjustments(
 async function checkLedger(cluster: ProofCluster, accountId: string, load: Load, funded: PicoUsd): Promise<PicoUsd> {
   const { customer, completedIds, sent, failures } = load;
   await waitUntil(async () => (await cluster.fetchBalance(customer)).held_usd === 0);
-  const charges = await waitForCharges(cluster, customer, Number(formatUsd(funded)), completedIds.length);
+  const charges = await waitForCharges(cluster, customer, Number(formatUsd(funded)), { served: completedIds.length });
   check(charges.balanceUsd === charges.historyUsd, 'balance and history differ');
   const counts = await countCharges(cluster, customer);
   const mischarged = completedIds.filter((id) => counts.get(id) !== 1).length;

@@ -107,7 +107,7 @@ async function prove(directory: string): Promise<boolean> {
       print(`${name}: ${typeof decoded === 'string' ? `ok: ${decoded}` : `FAILED: ${decoded.message}`}`);
     }
     allPassed = (await proveLengths(cluster, customer.apiKey)) && allPassed;
-    const paid = await waitForCharges(cluster, customer, balance, 0);
+    const paid = await waitForCharges(cluster, customer, balance, { served: 0 });
     print(`charged ${paid.balanceUsd} pico-USD, in the history ${paid.historyUsd}, ${paid.heldUsd} USD held`);
     allPassed &&= paid.balanceUsd === paid.historyUsd && paid.heldUsd === 0;
     return (await proveLedger(cluster)) && allPassed;

@@ -26,7 +26,7 @@ export const clockSkew: Attack = {
         Array.from({ length: REQUESTS_PER_GATEWAY }, () => sendChat(api, customer.apiKey)),
       );
       const completed = (await Promise.all(requests)).filter(Boolean).length;
-      const { served, balanceUsd } = await waitForCharges(cluster, customer, balance, completed);
+      const { served, balanceUsd } = await waitForCharges(cluster, customer, balance, { served: completed });
       const ready = await Promise.all([accurateApi as string, ...skewedApis].map(isReady));
       const { output } = await cluster.addSettings({ NODE_OPTIONS: '' }).runLedger('verify');
       const held =

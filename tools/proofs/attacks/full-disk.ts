@@ -55,12 +55,9 @@ async function measureFullDisk(cluster: ProofCluster, ballast: string): Promise<
   const rejectedWhenFull = load.rejectedCount;
   await load.run(LOAD_MS / 10);
   // The reversal of a charge is a record with a negative price, so the history still adds up to what was paid.
-  const { balanceUsd, historyUsd, heldUsd } = await waitForCharges(
-    cluster,
-    customer,
-    FUNDS_USD * 1.05,
-    load.completedIds.length,
-  );
+  const { balanceUsd, historyUsd, heldUsd } = await waitForCharges(cluster, customer, FUNDS_USD * 1.05, {
+    served: load.completedIds.length,
+  });
   const charges = await countCharges(cluster, customer);
   const unexpectedIds = [...charges.keys()].filter(
     (id) => !load.completedIds.includes(id) && !load.interruptedIds.includes(id),

@@ -38,12 +38,9 @@ export const largeEvents: Attack = {
       const sendChat = (content: string) => fetchStatus(cluster.gateways[0] as string, customer.apiKey, content);
       const prompts = [...Array(REJECTED_COUNT).fill('refuse'), ...Array(SERVED_COUNT).fill('serve')];
       const statuses = await Promise.all(prompts.map(sendChat));
-      const { served, heldUsd, balanceUsd, historyUsd } = await waitForCharges(
-        cluster,
-        customer,
-        balance,
-        SERVED_COUNT,
-      );
+      const { served, heldUsd, balanceUsd, historyUsd } = await waitForCharges(cluster, customer, balance, {
+        served: SERVED_COUNT,
+      });
       const { output } = await cluster.runLedger('verify');
       const succeeded = statuses.filter((statusCode) => statusCode === 200).length;
       const hasPassed = succeeded === SERVED_COUNT && served === SERVED_COUNT && heldUsd === 0 && balanceUsd > 0n;

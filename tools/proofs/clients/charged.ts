@@ -20,16 +20,15 @@ export interface ChargeSummary {
  * Returns by how much the balance is below `before`, and the sum of the complete history. The history lags a little, so
  * this waits until the two agree, nothing is held and the history has enough requests. After 15 s, returns the current
  * values in any case.
- * @param served the minimum number of served requests
- * @param failed the minimum number of failed requests
+ * @param expected the minimum number of served requests, and of failed ones
  */
 export async function waitForCharges(
   cluster: ProofCluster,
   customer: Customer,
   before: number,
-  served: number,
-  failed = 0,
+  expected: Pick<ChargeSummary, 'served'> & Partial<Pick<ChargeSummary, 'failed'>>,
 ): Promise<ChargeSummary> {
+  const { served, failed = 0 } = expected;
   const deadline = performance.now() + AGREES_WITHIN_MS;
   for (;;) {
     const now = await readCharges(cluster, customer, before);

@@ -57,7 +57,8 @@ export function createPythonClient(name: string, does: string, script: string, p
   return { name, description: does, pypi, command };
 }
 
-function createEnvironment(url: string, key: string) {
+/** Creates the variables that scripts and programs read. */
+export function createEnvironment(url: string, key: string) {
   return {
     GATEWAY_URL: url,
     API_KEY: key,

@@ -1,6 +1,7 @@
 /** The tested clients with their versions. `npm run docs` writes them into docs/api.md. */
 import { AGENTS } from './agents.ts';
 import { type Client, createNodeClient, createPythonClient } from './client.ts';
+import { JVM_CLIENTS } from './jvm.ts';
 
 const CLAUDE_AGENT = { '@anthropic-ai/claude-agent-sdk': '0.3.330', zod: '4.6.7' };
 
@@ -100,4 +101,5 @@ export const CLIENTS: readonly Client[] = [
   createPythonClient('python-openai-agents', 'chats and Responses, functions, an MCP server', 'py_agents.py', {
     'openai-agents': '0.24.0',
   }),
+  ...JVM_CLIENTS,
 ];

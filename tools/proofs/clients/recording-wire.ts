@@ -18,6 +18,8 @@ export interface RecordedExchange {
   readonly response: string;
 }
 
+const KEPT_FOR_MS = 120_000;
+
 export class RecordingWire {
   readonly exchanges: RecordedExchange[] = [];
 
@@ -28,7 +30,8 @@ export class RecordingWire {
 
   /** @param target the URL of the gateway or the local proxy, without a path */
   static async open(target: string): Promise<RecordingWire> {
-    const server = createServer();
+    // A slow client may keep a connection for longer than Node's default of 5 s, which would interrupt its next request.
+    const server = createServer({ keepAliveTimeout: KEPT_FOR_MS });
     const recorder = new RecordingWire(server, target);
     server.on('request', (incoming, outgoing) => void recorder.forward(incoming, outgoing));
     server.listen(0, '127.0.0.1');
@@ -93,9 +96,12 @@ export function isComplete({ response, streamed }: RecordedExchange): boolean {
   return streamed && ENDS.some((end) => response.includes(end));
 }
 
-/** Whether the request is for a completion or embeddings, which are charged if they are served. */
+/** Whether the request is for something that is charged if it is served: a completion, embeddings or an image. */
 export function isPaid({ method, path }: RecordedExchange): boolean {
-  return method === 'POST' && /\/(chat\/completions|completions|responses|messages|embeddings)(\?|$)/.test(path);
+  return (
+    method === 'POST' &&
+    /\/(chat\/completions|completions|responses|messages|embeddings|images\/generations)(\?|$)/.test(path)
+  );
 }
 
 /** Returns the tool results in a request as JSON, for all protocols. */
