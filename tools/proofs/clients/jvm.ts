@@ -119,8 +119,13 @@ const ANTHROPIC_JAVA = {
   script: 'AnthropicJava.java',
   maven: { 'com.anthropic:anthropic-java': '3.14.0' },
 };
+const WITH_VALIDATION = {
+  description: 'the same, with validation of all responses',
+  env: { VALIDATION: 'true' },
+};
 
 export const JVM_CLIENTS: readonly Client[] = [
   createJvmClient({ name: 'openai-java', ...OPENAI_JAVA }),
+  createJvmClient({ name: 'openai-java-validation', ...OPENAI_JAVA, ...WITH_VALIDATION }),
   createJvmClient({ name: 'anthropic-java', ...ANTHROPIC_JAVA }),
 ];
