@@ -128,4 +128,14 @@ export const JVM_CLIENTS: readonly Client[] = [
   createJvmClient({ name: 'openai-java', ...OPENAI_JAVA }),
   createJvmClient({ name: 'openai-java-validation', ...OPENAI_JAVA, ...WITH_VALIDATION }),
   createJvmClient({ name: 'anthropic-java', ...ANTHROPIC_JAVA }),
+  createJvmClient({
+    name: 'langchain4j',
+    description: 'chats and Messages, complete and streaming with usage, tools, structured output, embeddings',
+    script: 'LangChain4j.java',
+    maven: {
+      'dev.langchain4j:langchain4j': '1.19.0',
+      'dev.langchain4j:langchain4j-open-ai': '1.19.0',
+      'dev.langchain4j:langchain4j-anthropic': '1.19.0',
+    },
+  }),
 ];
