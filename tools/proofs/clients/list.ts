@@ -2,6 +2,7 @@
 import { AGENTS } from './agents.ts';
 import { type Client, createNodeClient, createPythonClient } from './client.ts';
 import { JVM_CLIENTS } from './jvm.ts';
+import { COMPILED_CLIENTS } from './compiled.ts';
 
 const CLAUDE_AGENT = { '@anthropic-ai/claude-agent-sdk': '0.3.330', zod: '4.6.7' };
 
@@ -102,4 +103,5 @@ export const CLIENTS: readonly Client[] = [
     'openai-agents': '0.24.0',
   }),
   ...JVM_CLIENTS,
+  ...COMPILED_CLIENTS,
 ];
