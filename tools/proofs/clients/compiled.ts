@@ -59,4 +59,10 @@ export const COMPILED_CLIENTS: readonly Client[] = [
     'github.com/sashabaranov/go-openai',
     '1.43.0',
   ),
+  createGoClient(
+    'langchaingo',
+    'chats, complete and streaming with usage, tools, embeddings',
+    'github.com/tmc/langchaingo',
+    '0.1.14',
+  ),
 ];
