@@ -60,6 +60,12 @@ export const COMPILED_CLIENTS: readonly Client[] = [
     '1.43.0',
   ),
   createGoClient(
+    'eino',
+    'chats, complete and streaming, its ReAct agent with a tool',
+    'github.com/cloudwego/eino-ext/components/model/openai',
+    '0.1.7',
+  ),
+  createGoClient(
     'langchaingo',
     'chats, complete and streaming with usage, tools, embeddings',
     'github.com/tmc/langchaingo',
