@@ -36,7 +36,7 @@ import { IdempotentPayer } from './idempotent-payer.ts';
 import type { Payer } from './payer.ts';
 import type { PayerFactory } from './payer-factory.ts';
 
-/** How long a delivered response is found by requests that wait for it, which look it up every few seconds. */
+/** How long a delivered response is found by requests that wait for it, which poll for it every few seconds. */
 const DELIVERED_RETENTION_MS = 10_000;
 /** Some saved responses may expire within this time: each does 24 hours after its request. */
 const QUOTA_RETRY_AFTER_SECONDS = 3_600;
