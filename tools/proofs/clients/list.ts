@@ -3,6 +3,7 @@ import { AGENTS } from './agents.ts';
 import { type Client, createNodeClient, createPythonClient } from './client.ts';
 import { JVM_CLIENTS } from './jvm.ts';
 import { COMPILED_CLIENTS } from './compiled.ts';
+import { FURTHER_CLIENTS } from './further.ts';
 
 const CLAUDE_AGENT = { '@anthropic-ai/claude-agent-sdk': '0.3.330', zod: '4.6.7' };
 
@@ -12,7 +13,7 @@ const LANGCHAIN = 'chats and Responses, complete and streaming with usage, tools
 
 export const CLIENTS: readonly Client[] = [
   ...AGENTS,
-  createNodeClient('openai-7', OPENAI, 'openai.mjs', { openai: '7.57.0', ...ZOD }),
+  createNodeClient('openai-7', OPENAI, 'openai.mjs', { openai: '7.59.0', ...ZOD }),
   createNodeClient('openai-6', OPENAI, 'openai.mjs', { openai: '6.49.0', ...ZOD }),
   createNodeClient('openai-5', OPENAI, 'openai.mjs', { openai: '5.23.2', zod: '3.25.76' }),
   createNodeClient('openai-4', OPENAI, 'openai.mjs', { openai: '4.104.0', zod: '3.25.76' }),
@@ -20,7 +21,7 @@ export const CLIENTS: readonly Client[] = [
     '@openrouter/sdk': '1.3.19',
   }),
   createNodeClient('anthropic', 'Messages, complete and streaming, tools, token counting', 'anthropic.mjs', {
-    '@anthropic-ai/sdk': '1.12.0',
+    '@anthropic-ai/sdk': '1.14.0',
   }),
   createNodeClient(
     'claude-agent-sdk',
@@ -53,7 +54,7 @@ export const CLIENTS: readonly Client[] = [
     'agents.mjs',
     {
       '@openai/agents': '0.20.0',
-      openai: '7.57.0',
+      openai: '7.59.0',
       ...ZOD,
     },
   ),
@@ -77,13 +78,13 @@ export const CLIENTS: readonly Client[] = [
     'chats and Responses, sync and async, the helpers `stream` and `parse`, embeddings',
     'py_openai.py',
     {
-      openai: '3.54.0',
+      openai: '3.57.0',
     },
   ),
   createPythonClient('python-anthropic', 'Messages, sync and async, tools, token counting', 'py_anthropic.py', {
-    anthropic: '2.12.0',
+    anthropic: '2.14.0',
   }),
-  createPythonClient('python-langchain-openai', LANGCHAIN, 'py_langchain.py', { 'langchain-openai': '1.7.3' }),
+  createPythonClient('python-langchain-openai', LANGCHAIN, 'py_langchain.py', { 'langchain-openai': '1.7.4' }),
   createPythonClient('python-llama-index', 'chats, complete and streaming, tools', 'py_llama_index.py', {
     'llama-index-llms-openai-like': '0.8.1',
   }),
@@ -96,7 +97,7 @@ export const CLIENTS: readonly Client[] = [
     },
   ),
   createPythonClient('python-litellm', 'chats, Responses, Messages, tools, embeddings', 'py_litellm.py', {
-    litellm: '1.106.2',
+    litellm: '1.110.2',
     mcp: '2.3.0',
   }),
   createPythonClient('python-openai-agents', 'chats and Responses, functions, an MCP server', 'py_agents.py', {
@@ -104,4 +105,5 @@ export const CLIENTS: readonly Client[] = [
   }),
   ...JVM_CLIENTS,
   ...COMPILED_CLIENTS,
+  ...FURTHER_CLIENTS,
 ];

@@ -1,0 +1,46 @@
+/** Further libraries: frameworks for agents, and clients for the APIs of OpenAI, Anthropic and OpenRouter. */
+import { type Client, createNodeClient, createPythonClient } from './client.ts';
+
+const AI_SDK = { ai: '7.0.173', zod: '4.6.7' };
+const PYTHON_OPENAI = { openai: '3.57.0' };
+const AI_SDK_CHATS = 'chats, complete and streaming with usage, tools, structured output, embeddings';
+const MESSAGES = 'Messages, complete and streaming with usage, tools, structured output';
+
+export const FURTHER_CLIENTS: readonly Client[] = [
+  createNodeClient('ai-sdk-compatible', AI_SDK_CHATS, 'ai-sdk-compatible.mjs', {
+    '@ai-sdk/openai-compatible': '3.0.92',
+    ...AI_SDK,
+  }),
+  createNodeClient('ai-sdk-openrouter', AI_SDK_CHATS, 'ai-sdk-openrouter.mjs', {
+    '@openrouter/ai-sdk-provider': '3.1.0',
+    ...AI_SDK,
+  }),
+  createNodeClient('ai-sdk-anthropic', MESSAGES, 'ai-sdk-anthropic.mjs', { '@ai-sdk/anthropic': '4.0.105', ...AI_SDK }),
+  createNodeClient('langchain-anthropic', MESSAGES, 'langchain-anthropic.mjs', {
+    '@langchain/anthropic': '1.5.11',
+    '@langchain/core': '1.4.0',
+    zod: '4.6.7',
+  }),
+  createNodeClient('ax', 'chats, complete and streaming with usage, tools, embeddings', 'ax.mjs', {
+    '@ax-llm/ax': '24.0.21',
+  }),
+  createNodeClient('mastra', 'agents over chats, complete and streaming with usage, tools', 'mastra.mjs', {
+    '@mastra/core': '1.71.0',
+    zod: '4.6.7',
+  }),
+  createNodeClient('tanstack-ai', 'chats and Responses, complete and streaming with usage, tools', 'tanstack.mjs', {
+    '@tanstack/ai': '0.58.0',
+    '@tanstack/ai-openai': '0.23.1',
+    zod: '4.6.7',
+  }),
+  createPythonClient(
+    'python-pydantic-ai',
+    'chats, Responses and Messages, complete and streaming with usage, tools, structured output',
+    'py_pydantic_ai.py',
+    {
+      'pydantic-ai-slim': '2.68.0',
+      anthropic: '2.14.0',
+      ...PYTHON_OPENAI,
+    },
+  ),
+];

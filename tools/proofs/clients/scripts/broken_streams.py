@@ -1,0 +1,14 @@
+"""Streams that break: the client must raise an error for each."""
+
+import json
+import os
+
+
+def expect_errors(read):
+    """Calls `read` with each prompt whose stream breaks. `read` must stream a chat with it to the end."""
+    for number, prompt in enumerate(json.loads(os.environ.get("BROKEN_PROMPTS", "[]")), 1):
+        try:
+            read(prompt)
+        except Exception:
+            continue
+        raise AssertionError(f"stream {number} ended without an error")
