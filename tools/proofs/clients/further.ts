@@ -43,4 +43,31 @@ export const FURTHER_CLIENTS: readonly Client[] = [
       ...PYTHON_OPENAI,
     },
   ),
+  createPythonClient(
+    'python-haystack',
+    'chats and Responses, complete and streaming, tools of its agent, embeddings',
+    'py_haystack.py',
+    {
+      'haystack-ai': '3.4.1',
+      ...PYTHON_OPENAI,
+    },
+  ),
+  createPythonClient(
+    'python-agno',
+    'agents over chats, complete and streaming, tools, structured output',
+    'py_agno.py',
+    {
+      agno: '3.1.10',
+      ...PYTHON_OPENAI,
+    },
+  ),
+  createPythonClient(
+    'python-strands',
+    'agents over chats and Responses, complete and streaming, tools, structured output',
+    'py_strands.py',
+    {
+      'strands-agents': '1.62.0',
+      openai: '2.54.0',
+    },
+  ),
 ];
