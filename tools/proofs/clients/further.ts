@@ -70,4 +70,10 @@ export const FURTHER_CLIENTS: readonly Client[] = [
       openai: '2.54.0',
     },
   ),
+  createPythonClient('python-llm', 'chats and Responses, complete and streaming, tools, a schema', 'py_llm.py', {
+    llm: '0.36',
+  }),
+  createPythonClient('python-langchain-anthropic', MESSAGES, 'py_langchain_anthropic.py', {
+    'langchain-anthropic': '1.7.10',
+  }),
 ];
