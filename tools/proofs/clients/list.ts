@@ -63,16 +63,11 @@ export const CLIENTS: readonly Client[] = [
     '@langchain/core': '1.4.0',
     ...ZOD,
   }),
-  createNodeClient(
-    'langchain-openrouter',
-    'chats, complete and streaming with usage, tools',
-    'langchain-openrouter.mjs',
-    {
-      '@langchain/openrouter': '0.4.11',
-      '@langchain/core': '1.4.0',
-      ...ZOD,
-    },
-  ),
+  createNodeClient('langchain-openrouter', 'chats, complete with usage, streaming, tools', 'langchain-openrouter.mjs', {
+    '@langchain/openrouter': '0.4.11',
+    '@langchain/core': '1.4.0',
+    ...ZOD,
+  }),
   createPythonClient(
     'python-openai',
     'chats and Responses, sync and async, the helpers `stream` and `parse`, embeddings',

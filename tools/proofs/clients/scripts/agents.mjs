@@ -14,7 +14,7 @@ import {
 import OpenAI from 'openai';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT, NODE, MCP_SERVER } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, NODE, MCP_SERVER, BROKEN_PROMPTS = '[]' } = process.env;
 setTracingDisabled(true);
 const client = new OpenAI({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY, maxRetries: 0 });
 const PIXEL =
@@ -59,3 +59,16 @@ for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
   }
 }
 await server.close();
+
+for (const Model of [OpenAIResponsesModel, OpenAIChatCompletionsModel]) {
+  const model = new Model(client, 'openai/gpt-oss-120b');
+  for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+    const agent = new Agent({ name: 'Proof', model, tools: [forecastTool] });
+    const read = async () => {
+      const result = await new Runner({ tracingDisabled: true }).run(agent, prompt, { stream: true });
+      for await (const _ of result);
+      await result.completed;
+    };
+    await assert.rejects(read, Error, `stream ${index + 1} ended without an error`);
+  }
+}

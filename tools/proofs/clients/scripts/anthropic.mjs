@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import Anthropic from '@anthropic-ai/sdk';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
 const client = new Anthropic({ baseURL: GATEWAY_URL, apiKey: API_KEY, maxRetries: 0 });
 const forecastTool = {
   name: 'weather',
@@ -39,4 +39,10 @@ for (const model of ['anthropic/claude-haiku-4.5', 'claude-haiku-4-5', 'openai/g
     const reply = await sendMessages();
     assert.match(reply.content.at(-1).text, /^every coin/);
   }
+}
+
+for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+  const body = { model: 'openai/gpt-oss-120b', max_tokens: 2_000, messages: [user(prompt)], tools: [forecastTool] };
+  const read = () => client.messages.stream(body).finalMessage();
+  await assert.rejects(read, Anthropic.AnthropicError, `stream ${index + 1} ended without an error`);
 }

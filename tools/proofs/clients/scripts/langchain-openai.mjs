@@ -5,7 +5,7 @@ import { tool } from '@langchain/core/tools';
 import { ChatOpenAI, OpenAIEmbeddings } from '@langchain/openai';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
 const configuration = { baseURL: `${GATEWAY_URL}/v1` };
 const forecastTool = tool(async () => TOOL_RESULT, {
   name: 'weather',
@@ -24,6 +24,7 @@ for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
       streamed = streamed?.concat(chunk) ?? chunk;
     assert.equal(streamed.text, 'every coin that');
     assert.equal(streamed.usage_metadata.output_tokens, 3);
+    if (useResponsesApi) assert.equal(streamed.response_metadata.status, 'completed');
 
     const humanMessage = new HumanMessage('Weather? [[sandbox tools=2]]');
     const tooled = chat.bindTools([forecastTool]);
@@ -40,3 +41,17 @@ for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
 
 const embeddings = new OpenAIEmbeddings({ model: 'openai/text-embedding-3-small', apiKey: API_KEY, configuration });
 assert.equal((await embeddings.embedQuery('one')).length, 1536);
+
+for (const useResponsesApi of [false, true]) {
+  const options = { apiKey: API_KEY, configuration, maxRetries: 0, useResponsesApi };
+  const chat = new ChatOpenAI({ model: 'openai/gpt-oss-120b', ...options }).bindTools([forecastTool]);
+  for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+    const read = async () => {
+      let message;
+      for await (const chunk of await chat.stream(prompt)) message = message?.concat(chunk) ?? chunk;
+      // Over Responses, LangChain raises no error if a response failed. Only its status is missing then.
+      if (useResponsesApi) assert.equal(message.response_metadata.status, 'completed');
+    };
+    await assert.rejects(read, Error, `stream ${index + 1} ended without an error`);
+  }
+}

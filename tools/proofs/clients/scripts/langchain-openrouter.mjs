@@ -1,11 +1,11 @@
-// LangChain's client for OpenRouter: complete, streaming with usage, with a tool.
+// LangChain's client for OpenRouter: complete with usage, streaming, with a tool.
 import assert from 'node:assert/strict';
 import { HumanMessage } from '@langchain/core/messages';
 import { tool } from '@langchain/core/tools';
 import { ChatOpenRouter } from '@langchain/openrouter';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
 const forecastTool = tool(async () => TOOL_RESULT, {
   name: 'weather',
   description: 'Returns the weather of a city',
@@ -21,7 +21,8 @@ for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
   for await (const chunk of await chat.stream('Hello [[sandbox tokens=3]]'))
     streamed = streamed?.concat(chunk) ?? chunk;
   assert.equal(streamed.text, 'every coin that');
-  assert.equal(streamed.usage_metadata.output_tokens, 3);
+  // The client ignores chunks without a choice. The last chunk, with the usage, has none, like OpenAI's.
+  assert.equal(message.usage_metadata.output_tokens, 3);
 
   const humanMessage = new HumanMessage('Weather? [[sandbox tool=any]]');
   const tooled = chat.bindTools([forecastTool]);
@@ -29,4 +30,13 @@ for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
   const results = await Promise.all(called.tool_calls.map((call) => forecastTool.invoke(call)));
   const reply = await tooled.invoke([humanMessage, called, ...results]);
   assert.match(reply.text, /^every coin/);
+}
+
+const options = { apiKey: API_KEY, baseURL: `${GATEWAY_URL}/v1`, maxRetries: 0 };
+const chat = new ChatOpenRouter({ model: 'openai/gpt-oss-120b', ...options }).bindTools([forecastTool]);
+for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+  const read = async () => {
+    for await (const _ of await chat.stream(prompt));
+  };
+  await assert.rejects(read, Error, `stream ${index + 1} ended without an error`);
 }
