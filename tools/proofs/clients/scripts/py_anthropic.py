@@ -4,6 +4,7 @@ import asyncio
 import os
 
 from anthropic import Anthropic, AsyncAnthropic
+from broken_streams import expect_errors
 
 options = {"base_url": os.environ["GATEWAY_URL"], "api_key": os.environ["API_KEY"], "max_retries": 0}
 TOOL_RESULT = os.environ["TOOL_RESULT"]
@@ -42,3 +43,11 @@ for model in ["anthropic/claude-haiku-4.5", "openai/gpt-5-mini"]:
         assert stream.get_final_text().startswith("every coin")
     counted = client.messages.count_tokens(model=model, messages=asked(model, WORDS)["messages"])
     assert counted.input_tokens > 0
+
+
+def read(prompt):
+    with client.messages.stream(**asked("openai/gpt-oss-120b", prompt), tools=TOOLS) as stream:
+        stream.get_final_message()
+
+
+expect_errors(read)
