@@ -12,6 +12,7 @@ from agents import (
     set_tracing_disabled,
 )
 from agents.mcp import MCPServerStdio
+from broken_streams import expect_errors
 from openai import AsyncOpenAI
 
 set_tracing_disabled(True)
@@ -45,4 +46,19 @@ async def main():
                     await ask(agent, f"Tell! [[sandbox tool={tool}]]")
 
 
-asyncio.run(main())
+@function_tool
+def weather(city: str) -> str:
+    """Returns the weather of a city."""
+    return TOOL_RESULT
+
+
+async def read(kind, prompt):
+    agent = Agent(name="Proof", model=kind(model="openai/gpt-oss-120b", openai_client=client), tools=[weather])
+    async for _ in Runner.run_streamed(agent, prompt).stream_events():
+        pass
+
+
+with asyncio.Runner() as runner:
+    runner.run(main())
+    for kind in [OpenAIResponsesModel, OpenAIChatCompletionsModel]:
+        expect_errors(lambda prompt: runner.run(read(kind, prompt)))

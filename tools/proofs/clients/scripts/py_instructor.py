@@ -3,8 +3,9 @@
 import os
 
 import instructor
+from broken_streams import expect_errors
 from openai import OpenAI
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 client = OpenAI(base_url=os.environ["GATEWAY_URL"] + "/v1", api_key=os.environ["API_KEY"], max_retries=0)
 
@@ -30,3 +31,19 @@ for model in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
             message = {"content": None, **chat.choices[0].message.model_dump(exclude_none=True)}
             result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": os.environ["TOOL_RESULT"]}
             assert isinstance(structured.create(**{**asked, "messages": [*messages, message, result]}), Place)
+
+
+class Weather(BaseModel):
+    """Returns the weather of a city."""
+
+    model_config = ConfigDict(title="weather")
+    city: str
+
+
+def read(prompt):
+    asked = {"messages": [{"role": "user", "content": prompt}], "max_retries": 0}
+    structured = instructor.from_openai(client, mode=instructor.Mode.TOOLS)
+    list(structured.create_partial(model="openai/gpt-oss-120b", response_model=Weather, **asked))
+
+
+expect_errors(read)

@@ -2,6 +2,7 @@
 
 import os
 
+from broken_streams import expect_errors
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
@@ -48,3 +49,8 @@ for model in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
 
 embeddings = OpenAIEmbeddings(model="openai/text-embedding-3-small", check_embedding_ctx_length=False, **options)
 assert len(embeddings.embed_query("one")) == 1536
+
+for use_responses_api in [False, True]:
+    chat = ChatOpenAI(model="openai/gpt-oss-120b", max_retries=0, use_responses_api=use_responses_api, **options)
+    tooled = chat.bind_tools([weather])
+    expect_errors(lambda prompt: list(tooled.stream(prompt)))
