@@ -11,9 +11,11 @@ import type { OpenApiDocument } from '../../apps/gateway/src/openapi/document.ts
 import { PROXY_SETTINGS } from '../../apps/private-proxy/src/settings.ts';
 import { formatWelcome } from '../../apps/standalone/src/welcome.ts';
 import { CLIENTS } from '../proofs/clients/list.ts';
+import { DOCUMENTATIONS } from '../proofs/examples/list.ts';
 import {
   formatClientTable,
   formatErrorTable,
+  formatExampleTables,
   formatOperationTables,
   formatSettingsTable,
   replaceSection,
@@ -60,6 +62,10 @@ describe('docs/api.md', () => {
 
   test('lists the tested clients with their versions', () => {
     expectSection('docs/api.md', 'clients', formatClientTable(CLIENTS));
+  });
+
+  test('lists the examples of the providers with their outcomes', () => {
+    expectSection('docs/api.md', 'examples', formatExampleTables(DOCUMENTATIONS));
   });
 
   test('lists all errors of the API', () => {

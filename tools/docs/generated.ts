@@ -1,7 +1,9 @@
-/** Generates the tables of settings, operations, clients and errors in the documentation. */
+/** Generates the tables of settings, operations, clients, examples and errors in the documentation. */
 
 import type { OpenApiDocument, PathOperation } from '../../apps/gateway/src/openapi/document.ts';
 import type { Client } from '../proofs/clients/client.ts';
+import type { Example, Language } from '../proofs/examples/example.ts';
+import type { Documentation } from '../proofs/examples/list.ts';
 
 type Row = readonly string[];
 
@@ -88,6 +90,33 @@ export function formatClientTable(clients: readonly Client[]): string {
     return [formatCode(name), `${formatCode(used)} ${version}${language}`, description];
   });
   return formatTable(['name', 'what it is', 'what it does'], rows);
+}
+
+/** Formats one table per documentation. */
+export function formatExampleTables(documentations: readonly Documentation[]): string {
+  return documentations
+    .map(({ name, examples, programs }) => {
+      const languages = programs.map(({ language }) => language);
+      const rows = examples.map((example) => [
+        example.name,
+        formatCode(example.request),
+        ...languages.map((language) => formatOutcome(example, language)),
+      ]);
+      const sdks = programs.map(({ language, sdk }) => {
+        const [[used = '', version = ''] = []] = Object.entries({ ...sdk.npm, ...sdk.pypi });
+        return `${formatCode(used)} ${version} (${language})`;
+      });
+      const table = formatTable(['example', 'request', ...languages], rows);
+      return `### Examples of ${name}\n\nWith ${sdks.join(' and ')}.\n\n${table}`;
+    })
+    .join('\n');
+}
+
+function formatOutcome({ request, outcome, only }: Example, language: Language): string {
+  if (only !== undefined && only !== language) return 'not in the SDK';
+  if (outcome === 'works') return outcome;
+  const { status, names } = outcome;
+  return request.startsWith(names) ? String(status) : `${status} ${formatCode(names)}`;
 }
 
 function formatTable(head: Row, rows: readonly Row[]): string {

@@ -10,6 +10,7 @@ import { Authenticator, MAX_BODY_BYTES, registerAuthentication } from './edge/au
 import { usesAnthropicApi } from './edge/errors/error-formats.ts';
 import { BadRequestError, INTERNAL_ERROR, sendError, toErrorResponse } from './edge/errors/errors.ts';
 import { MalformedRequestHandlers } from './edge/errors/malformed-requests.ts';
+import { quotePath } from './edge/errors/quote-path.ts';
 import { trackRouteMethods } from './edge/errors/route-methods.ts';
 import { PublicBaseUrl } from './edge/network/public-base-url.ts';
 import { PayPerRequestGate } from './edge/pay-per-request/pay-per-request-gate.ts';
@@ -34,8 +35,6 @@ const CORS = {
   hook: 'preParsing' as const,
 };
 
-/** Limit of the path that a 404 message quotes. */
-const MAX_QUOTED_PATH_CHARACTERS = 100;
 /** Maximum time for a request to arrive. It allows for one file of the maximum size over a slow connection. */
 const REQUEST_TIMEOUT_MS = 300_000;
 
@@ -133,15 +132,9 @@ function findRequestError({ url, headers, raw }: FastifyRequest): Error | undefi
 function rejectUnknownPaths(fastify: FastifyInstance): void {
   fastify.after(() => {
     fastify.addHook('preParsing', ({ is404, method, url }, _reply, _payload, done) => {
-      done(is404 ? new NotFoundException(`${method} ${truncatePath(url)} not found`) : null);
+      done(is404 ? new NotFoundException(`${method} ${quotePath(url)} not found`) : null);
     });
   });
-}
-
-/** Returns a path as an error message quotes it, without the query, which may contain secrets. */
-function truncatePath(url: string): string {
-  const [path = ''] = url.split('?');
-  return path.length > MAX_QUOTED_PATH_CHARACTERS ? `${path.slice(0, MAX_QUOTED_PATH_CHARACTERS)}…` : path;
 }
 
 /** Listens on AUDIO_PORT, if it is set. Returns the base URL of the audio API: on that port, else on the main port. */

@@ -128,6 +128,31 @@ describe('a chat with a model that supports only the Responses API', () => {
     expect((await ask('text={}', { response_format: { type: 'json_schema', json_schema } })).status).toBe(200);
   });
 
+  test('supports a choice among allowed functions', async () => {
+    const tools = [{ ...WEATHER, function: { ...WEATHER.function, name: 'now' } }, WEATHER];
+    const allowed_tools = { mode: 'required', tools: [{ type: 'function', function: { name: 'weather' } }] };
+    const { body } = await ask('', { tools, tool_choice: { type: 'allowed_tools', allowed_tools } });
+    expect(body.choices[0].message.tool_calls).toMatchObject([{ function: { name: 'weather' } }]);
+  });
+
+  test('is rejected for custom tools and their calls, which have no charge', async () => {
+    const tool = { type: 'custom', custom: { name: 'python' } };
+    const call = { id: 'c', type: 'custom', custom: { name: 'python', input: '1' } };
+    const messages = [
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: null, tool_calls: [call] },
+    ];
+    const result = { role: 'tool', tool_call_id: 'c', content: '1' };
+    for (const more of [{ tools: [tool] }, { messages: [...messages, result] }]) {
+      const { status, body } = await ask('', more);
+      expect([status, body.message]).toEqual([
+        400,
+        'Tools of the type "custom" are not supported by this model; use "function"',
+      ]);
+      expect((await world.listEvents(account)).at(-1)?.type).toBe('HoldReleased');
+    }
+  });
+
   test('supports images and files', async () => {
     const content = [
       { type: 'text', text: 'Hi' },

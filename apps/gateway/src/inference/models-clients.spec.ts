@@ -69,6 +69,9 @@ test("lists the endpoints of a model for OpenRouter's client", async () => {
   const client = new OpenRouter({ apiKey: account.apiKey, serverURL: `${world.api}/v1` });
   const { data } = await client.endpoints.list({ author: 'deepseek', slug: 'deepseek-r1' });
   expect(data.endpoints.map(({ tag }) => tag)).toEqual(['deepinfra', 'deepseek']);
+  // The client for Python requires these fields.
+  const { body } = await world.get('/v1/models/deepseek/deepseek-r1/endpoints');
+  expect(body.data.endpoints[0]).toMatchObject({ native_tools: {}, service_tier: null, supports_diarization: false });
 });
 
 test('returns the same fields for models of every type, except capabilities', async () => {

@@ -101,8 +101,11 @@ function toEndpointJson(model: AnyModel, endpoint: Endpoint) {
     supports_tool_choice: { auto: choosesTools, function: choosesTools, none: choosesTools, required: choosesTools },
     supports_implicit_caching: endpoint.tariff.prices.some(({ unit }) => unit === 'cacheRead'),
     supports_voice_cloning: false,
+    supports_diarization: false,
+    service_tier: null,
     expected: { latency_ms: latencyMs ?? null, tokens_per_second: tokensPerSecond ?? null },
-    // OpenRouter's strict clients require these fields. Measured performance is not published.
+    // OpenRouter's strict clients require these fields. The types of tools and measured performance are not published.
+    native_tools: {},
     status: 0,
     uptime_last_5m: null,
     uptime_last_30m: null,

@@ -268,6 +268,10 @@ describe('tools', () => {
       'input[0].content[0].file_id',
       { input: [{ role: 'user', content: [{ type: 'input_file', file_id: 'file-1' }] }] },
     ],
+    [
+      'input[0].content[0].file_id',
+      { input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'file-1' }] }] },
+    ],
     ['input[0]', { input: [{ type: 'custom_tool_call', call_id: 'c', name: 'x' }] }],
     ['input[0].call_id', { input: [{ type: 'custom_tool_call_output', call_id: 'c', output: 'x' }] }],
     ['input[0].author', { input: [{ type: 'agent_message', content: 'x' }] }],

@@ -90,12 +90,18 @@ function parseToolbox(
   { tools, tool_choice, parallel_tool_calls }: SandboxBody,
   messages: readonly SandboxContentPart[],
 ): Toolbox {
-  const declared = parseTools(tools).map(({ function: definition }) => (definition ?? {}) as SandboxContentPart);
-  const parsedTools = declared.map(({ name, parameters }): Tool => ({ name: String(name), schema: parameters ?? {} }));
+  const parsedTools = parseTools(tools).map(({ function: definition, custom }): Tool => {
+    const { name, parameters } = (definition ?? custom ?? {}) as SandboxContentPart;
+    return {
+      name: String(name),
+      schema: definition === undefined && custom !== undefined ? undefined : (parameters ?? {}),
+    };
+  });
   const parallel = parallel_tool_calls !== false;
+  const allowed = parseAllowedTools(tool_choice, parsedTools);
   return {
-    tools: parsedTools,
-    choice: parseToolChoice(tool_choice, parsedTools),
+    tools: allowed?.tools ?? parsedTools,
+    choice: parseToolChoice(allowed ? allowed.mode : tool_choice, parsedTools),
     allowsParallelCalls: parallel,
     rounds: countRounds(messages),
   };
@@ -137,6 +143,15 @@ export function countRounds(messages: readonly SandboxContentPart[]): number {
   return since.at(-1)?.role === 'tool' ? since.filter(({ role }) => role === 'assistant').length : 0;
 }
 
+/** Returns the tools and the mode of an `allowed_tools` choice; undefined for any other choice. */
+function parseAllowedTools(choice: unknown, tools: readonly Tool[]) {
+  if (!isObject(choice) || choice.type !== 'allowed_tools') return undefined;
+  const { mode, tools: allowed } = (choice.allowed_tools ?? {}) as SandboxContentPart;
+  if (mode !== 'auto' && mode !== 'required')
+    throw invalidValueError('tool_choice.allowed_tools.mode', mode, ['auto', 'required']);
+  return { mode, tools: parseTools(allowed).map((tool) => findChosenTool(tool, tools)) };
+}
+
 export function parseToolChoice(choice: unknown, tools: readonly Tool[]): Toolbox['choice'] {
   if (choice === undefined || choice === null) return 'auto';
   if (tools.length === 0) {
@@ -147,9 +162,13 @@ export function parseToolChoice(choice: unknown, tools: readonly Tool[]): Toolbo
     );
   }
   if (choice === 'auto' || choice === 'none' || choice === 'required') return choice;
-  const name = ((choice as SandboxContentPart).function as SandboxContentPart | undefined)?.name;
+  return { name: findChosenTool(choice as SandboxContentPart, tools).name };
+}
+
+function findChosenTool(choice: SandboxContentPart, tools: readonly Tool[]): Tool {
+  const { name } = (choice.function ?? choice.custom ?? {}) as SandboxContentPart;
   const tool = tools.find((candidate) => candidate.name === name);
-  if (tool) return { name: tool.name };
+  if (tool) return tool;
   throw invalidRequestError(400, `Tool choice '${name}' not found in 'tools' parameter.`, 'tool_choice');
 }
 

@@ -44,13 +44,24 @@ interface MessageOptions extends Pick<ResponseFields, 'lacks'> {
 }
 
 function createMessage(output: SandboxModelOutput, index: number, { fault, lacks }: MessageOptions) {
-  const { text, tool, calls } = output;
+  const { text, tool, takesText, calls } = output;
   const hasRefusal = !lacks.has('refusal');
   if (fault === 'refusal' && hasRefusal) return { role: 'assistant', content: null, refusal: text, annotations: [] };
   const rest = hasRefusal ? { refusal: null, annotations: [] } : {};
   if (tool === undefined) return { role: 'assistant', content: text, ...rest };
   const tool_calls = Array.from({ length: calls }, (_, call) => {
-    return { id: getCallId(output, index, call), type: 'function', function: { name: tool, arguments: text } };
+    return {
+      id: getCallId(output, index, call),
+      ...(takesText ? toCustomCall(tool, text) : toFunctionCall(tool, text)),
+    };
   });
   return { role: 'assistant', content: null, tool_calls, ...rest };
+}
+
+export function toFunctionCall(name: string, text: string) {
+  return { type: 'function', function: { name, arguments: text } };
+}
+
+export function toCustomCall(name: string, input: string) {
+  return { type: 'custom', custom: { name, input } };
 }

@@ -63,6 +63,36 @@ describe("OpenAI's own client", () => {
     expect(choices[0]?.finish_reason).toBe(reason);
   });
 
+  test('receives a call of a custom tool with plain text, non-streaming or streamed', async () => {
+    const tools = [{ type: 'custom' as const, custom: { name: 'python' } }];
+    const asked = { ...prompt('[[sandbox tool=python text="1 + 1"]]'), tools };
+    const { choices } = await client.chat.completions.create(asked);
+    expect(choices[0]?.message.tool_calls).toMatchObject([
+      { type: 'custom', custom: { name: 'python', input: '1 + 1' } },
+    ]);
+    const deltas: { type?: string; custom?: { input?: string } }[] = [];
+    for await (const chunk of await client.chat.completions.create({ ...asked, stream: true }))
+      deltas.push(...(chunk.choices[0]?.delta.tool_calls ?? []));
+    expect(deltas[0]).toMatchObject({ type: 'custom', custom: { name: 'python', input: '' } });
+    expect(deltas.map(({ custom }) => custom?.input).join('')).toBe('1 + 1');
+  });
+
+  test('gets a call of an allowed tool only', async () => {
+    const tools = ['now', 'weather'].map((name) => ({ type: 'function' as const, function: { name } }));
+    const allow = (name: string, mode: 'auto' | 'required') => ({
+      ...{ ...prompt('Hello'), tools },
+      tool_choice: {
+        type: 'allowed_tools' as const,
+        allowed_tools: { mode, tools: [{ type: 'function', function: { name } }] },
+      },
+    });
+    const { choices } = await client.chat.completions.create(allow('weather', 'required'));
+    expect(choices[0]?.message.tool_calls).toMatchObject([{ function: { name: 'weather' } }]);
+    const auto = await client.chat.completions.create(allow('weather', 'auto'));
+    expect(auto.choices[0]?.finish_reason).toBe('stop');
+    await expect(client.chat.completions.create(allow('other', 'auto'))).rejects.toThrow("'other' not found");
+  });
+
   test('lists the models and retrieves one', async () => {
     const ids = (await client.models.list()).data.map(({ id }) => id);
     expect(ids).toEqual(

@@ -4,6 +4,7 @@ import type { StreamParts } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
 import type { SandboxModelOutput } from '../provider/model-output.ts';
 import type { SandboxChatRequest } from './chat-request.ts';
+import { toCustomCall, toFunctionCall } from './completion.ts';
 import { createGroqFields, getCallId, getCompletionId, getFinishReason, ROUTED_PROVIDER } from './identity.ts';
 import { toChatLogprobs } from './logprobs.ts';
 import type { OpenAiModel } from './models.ts';
@@ -25,7 +26,7 @@ export function toEvents(
   { includeUsage, obfuscate, fields, serviceTier, logprobs }: SandboxChatRequest,
   fault: Fault | undefined,
 ): StreamParts {
-  const { created, model, n, chunks, tool } = output;
+  const { created, model, n, chunks, tool, takesText } = output;
   const { lacks, added } = fields;
   const withUsage = includeUsage && fault !== 'no_usage';
   const tier = output.reportedBill.serviceTier ?? serviceTier;
@@ -47,7 +48,7 @@ export function toEvents(
   const formatDelta = (json: string, call: number) =>
     tool === undefined
       ? `{"${textField}":${json}}`
-      : `{"tool_calls":[{"index":${call},"function":{"arguments":${json}}}]}`;
+      : `{"tool_calls":[{"index":${call},${takesText ? `"custom":{"input":${json}}` : `"function":{"arguments":${json}}`}}]}`;
 
   const formatGroqFields = (groqFields: object) =>
     added === 'x_groq' ? `,"x_groq":${JSON.stringify({ ...createGroqFields(output), ...groqFields })}` : '';
@@ -106,6 +107,7 @@ function createFirstDelta(output: SandboxModelOutput, choice: number, lacks: Res
 
 /** Returns a tool call without its arguments, which follow in later deltas. */
 function createCallStart(output: SandboxModelOutput, choice: number, call: number) {
-  const { tool: name } = output;
-  return { index: call, id: getCallId(output, choice, call), type: 'function', function: { name, arguments: '' } };
+  const { tool = '', takesText } = output;
+  const called = takesText ? toCustomCall(tool, '') : toFunctionCall(tool, '');
+  return { index: call, id: getCallId(output, choice, call), ...called };
 }

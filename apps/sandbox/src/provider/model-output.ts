@@ -52,6 +52,8 @@ export interface SandboxModelOutput<M extends SandboxModel = SandboxModel> {
   readonly text: string;
   /** The called tool; the text is then its arguments. */
   readonly tool: string | undefined;
+  /** Whether the tool takes plain text instead of JSON. */
+  readonly takesText: boolean;
   /** Number of calls of the tool, all with the same arguments; 0 without a call. */
   readonly calls: number;
   /** Web searches that the provider ran before the completion. */
@@ -130,6 +132,7 @@ export function composeOutput<M extends SandboxModel>(
     n: request.n,
     text: complete ? text : text.slice(0, end),
     tool: tool?.name,
+    takesText: tool !== undefined && tool.schema === undefined,
     calls: tool ? copies : 0,
     searches,
     visible: copies * visible,

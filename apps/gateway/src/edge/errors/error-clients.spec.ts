@@ -107,8 +107,11 @@ describe("OpenRouter's client", () => {
     }
   });
 
-  test('receives a 401 without a field that is null', async () => {
-    const headers = { 'user-agent': 'speakeasy-sdk/typescript 1.3.19 2.914.0 1.0.0 @openrouter/sdk' };
+  test.each([
+    'speakeasy-sdk/typescript 1.3.19 2.914.0 1.0.0 @openrouter/sdk',
+    'speakeasy-sdk/python 1.3.84 2.914.0 1.0.0 openrouter',
+  ])('receives a 401 without a field that is null: %s', async (userAgent) => {
+    const headers = { 'user-agent': userAgent };
     const { body, text } = await world.send('POST', '/v1/chat/completions', { headers, body: {} });
     expect(body).toMatchObject({ status: 'error', statusCode: 401, error: { code: 401 } });
     expect(text).not.toContain('null');

@@ -70,8 +70,11 @@ const ERROR_FORMATS = { openai: OPENAI, openrouter: OPENROUTER, anthropic: ANTHR
 
 export type ErrorFormatName = keyof typeof ERROR_FORMATS;
 
-/** OpenRouter's TypeScript client sends the user agent `speakeasy-sdk/typescript … @openrouter/sdk`. */
-const OPENROUTER_SDK = /@openrouter\/sdk/;
+/**
+ * OpenRouter's clients for TypeScript and Python send the user agents `speakeasy-sdk/typescript … @openrouter/sdk` and
+ * `speakeasy-sdk/python … openrouter`.
+ */
+const OPENROUTER_SDK = /@openrouter\/sdk|^speakeasy-sdk\/python .* openrouter$/;
 
 export function isOpenRouterSdk(headers: IncomingHttpHeaders): boolean {
   return OPENROUTER_SDK.test(headers['user-agent'] ?? '');

@@ -1,6 +1,7 @@
 import { HttpException, MethodNotAllowedException } from '@nestjs/common';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ForbiddenError } from './errors.ts';
+import { quotePath } from './quote-path.ts';
 
 const UPGRADE_REQUIRED = 426;
 
@@ -31,7 +32,9 @@ function rejectOtherMethods(fastify: FastifyInstance, url: string, allowed: Read
     // A signature only permits reading, whatever it signs.
     if ((request.query as { readonly sig?: unknown }).sig !== undefined)
       return new ForbiddenError('A signed URL supports GET and HEAD only');
-    return new MethodNotAllowedException(`This path supports ${allow} only`);
+    return new MethodNotAllowedException(
+      `${request.method} ${quotePath(request.url)} is not supported; this path supports ${allow} only`,
+    );
   };
   fastify.route({
     method,

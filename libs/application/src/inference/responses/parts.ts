@@ -92,10 +92,13 @@ export function getPartUrl({ image_url }: JsonObject): unknown {
   return isJsonObject(image_url) ? image_url.url : image_url;
 }
 
-function toImagePart({ image_url, detail }: JsonObject, param: string): JsonObject {
+function toImagePart({ image_url, file_id, detail }: JsonObject, param: string): JsonObject {
   const url = getPartUrl({ image_url });
-  if (typeof url !== 'string')
-    throw invalidRequest(`${param}.image_url must be a URL or a data URL`, `${param}.image_url`);
+  if (typeof url !== 'string') {
+    const field = (file_id ?? null) === null ? 'image_url' : 'file_id';
+    const message = `${param}.image_url must be a URL or a data URL; files by id are not supported`;
+    throw invalidRequest(message, `${param}.${field}`);
+  }
   return { type: 'image_url', image_url: { url, ...(typeof detail === 'string' ? { detail } : {}) } };
 }
 

@@ -9,7 +9,10 @@ import { isJsonObject, type JsonObject } from '#kernel';
 /** Parameters with the same name and meaning in both APIs. */
 const SHARED = ['model', 'temperature', 'top_p', 'user', 'metadata', 'parallel_tool_calls', 'top_logprobs'] as const;
 
-/** @throws UpstreamError with `invalid_request` for several choices, or for an output limit below the minimum */
+/**
+ * @throws UpstreamError with `invalid_request` for several choices, an output limit below the minimum, or tools that are
+ * not functions
+ */
 export function toResponsesRequest(body: JsonObject): JsonObject {
   if ((body.n ?? 1) !== 1) {
     throw new UpstreamError('invalid_request', 'n must be 1: this model returns one choice only');
@@ -30,7 +33,7 @@ export function toResponsesRequest(body: JsonObject): JsonObject {
     reasoning: reasoning_effort ? { effort: reasoning_effort } : undefined,
     text: Object.keys(text).length > 0 ? text : undefined,
     tools: tools ? toArray(tools).map(flattenFunction) : undefined,
-    tool_choice: isJsonObject(tool_choice) ? flattenFunction(tool_choice) : tool_choice,
+    tool_choice: toToolChoice(tool_choice),
     include: logprobs === true ? [LOGPROBS_INCLUDE] : undefined,
     store: false,
     ...(stream === true ? { stream, stream_options: { include_obfuscation: false } } : {}),
@@ -85,8 +88,9 @@ function toItems({ role, content, refusal, tool_calls, tool_call_id }: JsonObjec
     ...(typeof convertedContent === 'string' ? [{ type: 'output_text', text: convertedContent }] : convertedContent),
     ...(refusal ? [{ type: 'refusal', refusal }] : []),
   ];
-  const calls = toArray(tool_calls).map(({ id, function: called }) => {
-    const { name, arguments: args } = called as JsonObject;
+  const calls = toArray(tool_calls).map(({ id, type, function: called }) => {
+    if (!isJsonObject(called)) throw unsupportedToolError(type);
+    const { name, arguments: args } = called;
     return { type: 'function_call', call_id: id, name, arguments: args };
   });
   const isEmpty = parts.length === 0 || (calls.length > 0 && convertedContent === '');
@@ -124,10 +128,26 @@ function toFormat(format: unknown): JsonObject | undefined {
   return isJsonObject(json_schema) ? { type, ...json_schema } : { type };
 }
 
+/** Names functions as the Responses API does, also those of `allowed_tools`, which are nested only in chats. */
+function toToolChoice(choice: unknown): unknown {
+  if (!isJsonObject(choice)) return choice;
+  const { type, allowed_tools } = choice;
+  if (!isJsonObject(allowed_tools)) return flattenFunction(choice);
+  return { type, ...allowed_tools, tools: toArray(allowed_tools.tools).map(flattenFunction) };
+}
+
 /** Functions are nested objects only in chats. There, `strict` is false by default; in the Responses API it is true. */
-function flattenFunction({ type, function: definition, ...rest }: JsonObject): JsonObject {
-  if (!isJsonObject(definition)) return { type, ...rest };
+function flattenFunction({ type, function: definition }: JsonObject): JsonObject {
+  if (!isJsonObject(definition)) throw unsupportedToolError(type);
   return 'parameters' in definition ? { type, strict: false, ...definition } : { type, ...definition };
+}
+
+/** Calls of custom tools are not translated back to chats. */
+function unsupportedToolError(type: unknown): UpstreamError {
+  return new UpstreamError(
+    'invalid_request',
+    `Tools of the type "${type}" are not supported by this model; use "function"`,
+  );
 }
 
 function omitNullish(fields: JsonObject): JsonObject {
