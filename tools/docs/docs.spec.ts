@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readCatalogue } from '#catalogue';
 import { SETTINGS } from '#foundation';
 import { StoreUnavailableError } from '#kernel';
 import { TestWorld } from '#testing';
@@ -14,6 +15,7 @@ import { CLIENTS } from '../proofs/clients/list.ts';
 import { DOCUMENTATIONS } from '../proofs/examples/list.ts';
 import {
   formatClientTable,
+  formatDefaultModelTable,
   formatErrorTable,
   formatExampleTables,
   formatOperationTables,
@@ -66,6 +68,14 @@ describe('docs/api.md', () => {
 
   test('lists the examples of the providers with their outcomes', () => {
     expectSection('docs/api.md', 'examples', formatExampleTables(DOCUMENTATIONS));
+  });
+
+  test('lists the models that agents request by default, all of which the shipped catalogue has', () => {
+    const models = readCatalogue().models.filter(({ type }) => type === 'chat');
+    const findModel = (name: string) => models.find(({ aliases }) => aliases?.includes(name))?.id;
+    const requested = CLIENTS.flatMap(({ defaultModels }) => Object.values(defaultModels?.requested ?? {}));
+    expect(requested.filter((name) => !findModel(name))).toEqual([]);
+    expectSection('docs/api.md', 'default-models', formatDefaultModelTable(CLIENTS, findModel));
   });
 
   test('lists all errors of the API', () => {

@@ -119,6 +119,24 @@ function formatOutcome({ request, outcome, only }: Example, language: Language):
   return request.startsWith(names) ? String(status) : `${status} ${formatCode(names)}`;
 }
 
+/** @param findModel returns the id of the model that a requested name stands for, if there is one */
+export function formatDefaultModelTable(
+  clients: readonly Client[],
+  findModel: (name: string) => string | undefined,
+): string {
+  // Clients with the same package have the same default models.
+  const byPackage = new Map(clients.map((client) => [Object.keys(client.npm ?? {})[0], client]));
+  const rows = [...byPackage].flatMap(([used = '', { npm, defaultModels }]) =>
+    Object.entries(defaultModels?.requested ?? {}).map(([settings, name]) => [
+      `${formatCode(used)} ${npm?.[used]} (${defaultModels?.released})`,
+      settings,
+      formatCode(name),
+      formatCode(findModel(name) ?? 'none'),
+    ]),
+  );
+  return formatTable(['client', 'settings', 'requested name', 'model'], rows);
+}
+
 function formatTable(head: Row, rows: readonly Row[]): string {
   const widths = head.map((_, column) => Math.max(3, ...[head, ...rows].map((row) => (row[column] ?? '').length)));
   const formatRow = (row: Row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`;

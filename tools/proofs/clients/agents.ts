@@ -1,17 +1,37 @@
 /** Agents as users run them in a terminal. Each gets one prompt that requires a tool. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { type Client, type Command, getScriptPath, type Stage } from './client.ts';
+import { type Client, type Command, type DefaultModels, getScriptPath, type Stage } from './client.ts';
 
 const GPT = 'openai/gpt-5-mini';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
+
+/** The names were read from the requests of these versions to a server that recorded them. */
+const CODEX_DEFAULTS: DefaultModels = {
+  released: '2026-11-20',
+  requested: { 'without settings': 'gpt-6.2-sol' },
+};
+
+/** Claude Code uses a small model for work in the background only if the base URL is Anthropic's. */
+const CLAUDE_CODE_DEFAULTS: DefaultModels = {
+  released: '2026-11-24',
+  requested: {
+    'without settings, and in the background': 'claude-opus-5-5',
+    '`--model opus`': 'claude-opus-5-5',
+    '`--model sonnet`': 'claude-sonnet-5-5',
+    '`--model haiku`': 'claude-haiku-5-5',
+    '`--model fable`': 'claude-fable-5-2',
+  },
+};
 
 /** Returns a prompt that makes the model call a tool of the agent, with JSON arguments or with text. */
 function createPrompt(tool: string, input: Readonly<Record<string, unknown>> | string): string {
   const text = typeof input === 'string' ? input : JSON.stringify(input);
   return `Run it. [[sandbox reasoning=20 tool=${tool} text=${JSON.stringify(text)}]]`;
 }
+
+const DEFAULT_DESCRIPTION = 'with its default settings and its default model';
 
 /** Prints a text that the prompt does not contain, so that only a shell can produce it. */
 const SHELL = 'echo proof-$((6*7))';
@@ -34,7 +54,8 @@ function createCodexClient(name: string, does: string, prompt: string, config = 
   return {
     name,
     description: does,
-    npm: { '@openai/codex': '0.169.0' },
+    npm: { '@openai/codex': '0.171.0' },
+    defaultModels: CODEX_DEFAULTS,
     async command({ folder, homeDir, url, key }: Stage): Promise<Command> {
       await writeHomeFile(homeDir, '.codex/config.toml', `openai_base_url = "${url}/v1"\n${config}`);
       const bin = path.join(folder, 'node_modules/.bin/codex');
@@ -50,6 +71,19 @@ const MCP_SERVER = `
 command = ${JSON.stringify(process.execPath)}
 args = [${JSON.stringify(getScriptPath('mcp-server.mjs'))}]
 `;
+
+const claudeCode: Client = {
+  name: 'claude-code',
+  description: `its shell tool, ${DEFAULT_DESCRIPTION}`,
+  npm: { '@anthropic-ai/claude-code': '2.1.332' },
+  defaultModels: CLAUDE_CODE_DEFAULTS,
+  async command({ folder, url, key }) {
+    const prompt = createPrompt('Bash', { command: SHELL, description: 'Says the proof' });
+    const bin = path.join(folder, 'node_modules/.bin/claude');
+    const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: key, CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' };
+    return { args: [bin, '-p', prompt, '--allowedTools', 'Bash'], env };
+  },
+};
 
 const opencode: Client = {
   name: 'opencode',
@@ -120,14 +154,21 @@ const cline: Client = {
   },
 };
 
-const SHELL_BY_PROGRAM = `text(await tools.exec_command({ cmd: '${SHELL}' }))`;
+/** Writes a script, and runs it: the result is the text of the proof only if Codex has written the file. */
+const FILE_BY_PROGRAM = [
+  `await tools.apply_patch('*** Begin Patch\\n*** Add File: proof.sh\\n+${SHELL}\\n*** End Patch');`,
+  "text(await tools.exec_command({ cmd: 'sh proof.sh' }));",
+].join('\n');
 const MCP_BY_PROGRAM = "text(await tools.mcp__proof__weather({ city: 'Ur' }))";
-const DEFAULT_DESCRIPTION = 'with its default settings and its default model';
 const WITH_CLAUDE = `model = "${CLAUDE}"\nmodel_reasoning_effort = "medium"\n`;
 const BY_SERVER = createPrompt('mcp__proof__weather', { city: 'Ur' });
 
 export const AGENTS: readonly Client[] = [
-  createCodexClient('codex', DEFAULT_DESCRIPTION, createPrompt('functions__exec', SHELL_BY_PROGRAM)),
+  createCodexClient(
+    'codex',
+    `writes a file and runs it, ${DEFAULT_DESCRIPTION}`,
+    createPrompt('functions__exec', FILE_BY_PROGRAM),
+  ),
   createCodexClient(
     'codex-mcp',
     `${DEFAULT_DESCRIPTION}, and an MCP server`,
@@ -141,6 +182,7 @@ export const AGENTS: readonly Client[] = [
     WITH_CLAUDE,
   ),
   createCodexClient('codex-claude-mcp', 'the same, and an MCP server', BY_SERVER, WITH_CLAUDE + MCP_SERVER),
+  claudeCode,
   opencode,
   qwenCode,
   continueCli,

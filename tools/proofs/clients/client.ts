@@ -20,7 +20,16 @@ export interface Command {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/** The models that a client requests by default. The shipped catalogue knows all these names. */
+export interface DefaultModels {
+  /** The day on which this version of the client was published. */
+  readonly released: string;
+  /** The requested names, by the settings with which they are requested. */
+  readonly requested: Readonly<Record<string, string>>;
+}
+
 export interface Client extends Installable {
+  readonly defaultModels?: DefaultModels;
   /** Whether the client calls a private model through the local proxy. */
   readonly isPrivate?: boolean;
   readonly name: string;

@@ -1,9 +1,9 @@
 /** Converts a request of Anthropic's Messages API to a chat request. */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { invalidRequest } from '../../errors.ts';
-
 import type { ChatBody } from '../chat/chat-body.ts';
 import type { MessagesBody } from './body.ts';
+import { findEffort } from './effort.ts';
 import { toChatTools, toToolChoice } from './tools.ts';
 import { toChatMessages, toSystemMessages } from './turns.ts';
 import {
@@ -28,7 +28,6 @@ export interface ParsedMessagesRequest {
 
 /** Fields with the same meaning in messages and chats. The last three are OpenRouter's extensions. */
 const SHARED_FIELDS = ['model', 'stream', 'temperature', 'top_p', 'top_k', 'models', 'provider', 'plugins'] as const;
-const EFFORTS: readonly unknown[] = ['low', 'medium', 'high', 'xhigh', 'max'];
 /** OpenAI rejects a longer `user`. A longer user id is omitted, because it does not change the output. */
 const MAX_USER_LENGTH = 64;
 
@@ -72,15 +71,13 @@ function withCacheControl(messages: readonly JsonObject[], { cache_control }: Me
 }
 
 /** Parses `thinking`. If it is missing or disabled, reasoning is left to the model and hidden from the client. */
-function parseThinking({ thinking, output_config, max_tokens }: MessagesBody): {
+function parseThinking(body: MessagesBody): {
   readonly thinkingVisibility: ThinkingVisibility;
   readonly reasoning?: JsonObject;
 } {
+  const { thinking, max_tokens } = body;
   const { type, budget_tokens, display } = thinking ?? {};
-  const effort = output_config?.effort ?? undefined;
-  if (effort !== undefined && !EFFORTS.includes(effort)) {
-    throw invalidRequest(`output_config.effort must be one of ${EFFORTS.join(', ')}`, 'output_config.effort');
-  }
+  const effort = findEffort(body);
   const thinkingVisibility = display === 'omitted' ? 'signed' : 'visible';
   switch (type) {
     case undefined:

@@ -8,7 +8,6 @@ import type { ChatMessage } from '../responses/parts.ts';
 import { ReasoningDecoder } from '../responses/reasoning.ts';
 import { toChatParts } from './parts.ts';
 import { toReasoningDetails } from './reasoning.ts';
-import { assertSupported, SYSTEM_MESSAGE_RULES } from './unsupported.ts';
 
 /**
  * Blocks of searches that the provider made. Chats have no equivalent; the text after these blocks has their outcome. A
@@ -50,10 +49,9 @@ export async function toChatMessages(
       const content_blocks = at === openTurn ? parseSearchBlocks(content) : undefined;
       messages.push(content_blocks ? { ...message, content_blocks } : message);
     } else if (role === 'system') {
-      assertSupported(turn, SYSTEM_MESSAGE_RULES, `${param}.`);
       const isCleared = turn.clear_at === 'next_user_message' && at < lastUserTurn;
-      const message = { role, content: parseText(content, `${param}.content`) };
-      if (!isCleared) messages.push(message);
+      const message = { role, content: parseText(turn.output_config ? (content ?? []) : content, `${param}.content`) };
+      if (!isCleared && message.content.length > 0) messages.push(message);
     } else throw invalidRequest(`${param}.role must be "user", "assistant" or "system"`, `${param}.role`);
     await parts.rest();
   }
@@ -95,7 +93,8 @@ function isThinking(block: { readonly type?: unknown } | null): boolean {
   return block?.type === 'thinking' || block?.type === 'redacted_thinking';
 }
 
-function isToolResultTurn({ role, content }: JsonObject): boolean {
+/** Whether the turn of a user has results of tools, and no new input. */
+export function isToolResultTurn({ role, content }: JsonObject): boolean {
   return role === 'user' && Array.isArray(content) && content.every((block) => block?.type === 'tool_result');
 }
 

@@ -51,8 +51,6 @@ export const THINKING_RULES: AcceptedValues = {
   block_binding: withField('prefix_mismatch_behavior', only('drop_block')),
 };
 
-export const SYSTEM_MESSAGE_RULES: AcceptedValues = { output_config: withField('effort', never) };
-
 /** Code that the model runs, which is not supported, is the only other caller. */
 export const TOOL_RULES: AcceptedValues = {
   allowed_callers: (value) => Array.isArray(value) && value.includes('direct'),
