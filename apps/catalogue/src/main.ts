@@ -1,3 +1,4 @@
+import '#foundation/node-version';
 import { readFileSync, statSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import {

@@ -1,3 +1,4 @@
+import '#foundation/node-version';
 import 'reflect-metadata';
 import { runRole } from '#modules';
 import { openGateway } from './gateway.ts';

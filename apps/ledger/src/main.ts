@@ -1,3 +1,4 @@
+import '#foundation/node-version';
 import { formatFailure } from '#foundation';
 import { runLedgerCommand } from './command-line.ts';
 

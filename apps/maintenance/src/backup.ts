@@ -1,3 +1,4 @@
+import '#foundation/node-version';
 import { parseArgs } from 'node:util';
 import { formatFailure, readSettings, type Settings, StartError } from '#foundation';
 import { checkBackup } from './check.ts';

@@ -1,3 +1,4 @@
+import '#foundation/node-version';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { grantEventStoreDbAccess, parseEventStoreDbAddress } from '#eventstore';

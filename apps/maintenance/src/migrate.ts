@@ -1,3 +1,4 @@
+import '#foundation/node-version';
 import { parseArgs } from 'node:util';
 import { formatFailure, migrate, planMigrations, RELEASE, readSettings, StartError } from '#foundation';
 import { listAddresses } from '#postgres';

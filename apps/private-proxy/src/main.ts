@@ -1,3 +1,4 @@
+import '#foundation/node-version';
 import { runProcess } from '#foundation/program';
 import { createEnclaveVerifier } from './attestation/verify-enclaves.ts';
 import { startProxy } from './proxy.ts';

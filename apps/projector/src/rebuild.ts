@@ -1,3 +1,4 @@
+import '#foundation/node-version';
 import { createLog, formatFailure, issueFencingToken, openFoundation, readSettings, StartError } from '#foundation';
 import { PROJECTOR_LEASE, projections, rebuild } from '#projections';
 

@@ -1,3 +1,4 @@
+import '#foundation/node-version';
 import 'reflect-metadata';
 import { openContext, runRole } from '#modules';
 import { SagasModule } from './sagas.module.ts';

@@ -1,3 +1,4 @@
+import '#foundation/node-version';
 import { readSettings, runProcess } from '#foundation';
 import { startSandbox } from './sandbox.ts';
 

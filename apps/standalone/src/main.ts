@@ -1,3 +1,4 @@
+import '#foundation/node-version';
 import 'reflect-metadata';
 import { PaymentMethods } from '#application';
 import { runProcess } from '#foundation';
