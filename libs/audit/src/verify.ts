@@ -5,13 +5,13 @@ import { isKnownEvent, START_POSITION, type StoredEvent, upcast } from '#kernel'
 import { connectClient, openPool } from '#postgres';
 import {
   findIncorrectQueryCounts,
+  type IncorrectQueryCount,
   listBlockedProjections,
   listSkippedEvents,
   ProjectionProgress,
   projections,
   READ_MODEL_CONNECTION_OPTIONS,
   type SkippedEvent,
-  type IncorrectQueryCount,
 } from '#projections';
 import { Auditor } from './auditor.ts';
 import { createComparison, type ReadModelComparison } from './comparison.ts';
