@@ -85,7 +85,7 @@ async function proveProgram(cluster: ProofCluster, program: ExampleProgram, all:
     const customer = await cluster.createCustomer(CREDIT_USD);
     const { balance } = await cluster.fetchBalance(customer);
     faults.push(...(await runExamples({ cluster, customer, command }, examples)));
-    const { balanceUsd, historyUsd, heldUsd } = await waitForCharges(cluster, customer, balance, 0);
+    const { balanceUsd, historyUsd, heldUsd } = await waitForCharges(cluster, customer, balance, { served: 0 });
     if (balanceUsd !== historyUsd)
       faults.push(`charged ${formatUsd(balanceUsd)} USD, but the history has ${formatUsd(historyUsd)} USD`);
     if (heldUsd !== 0) faults.push(`${heldUsd} USD are still held`);

@@ -1,9 +1,9 @@
 /** The tested clients with their versions. `npm run docs` writes them into docs/api.md. */
 import { AGENTS } from './agents.ts';
 import { type Client, createNodeClient, createPythonClient } from './client.ts';
-import { JVM_CLIENTS } from './jvm.ts';
 import { COMPILED_CLIENTS } from './compiled.ts';
 import { FURTHER_CLIENTS } from './further.ts';
+import { JVM_CLIENTS } from './jvm.ts';
 
 const CLAUDE_AGENT = { '@anthropic-ai/claude-agent-sdk': '0.3.330', zod: '4.6.7' };
 

@@ -133,7 +133,9 @@ const toolUse = {
     const inputSchema = z.object({ location: z.string() });
     const run = () => '15 degrees';
     const forecastTool = betaZodTool({ name: 'get_weather', description: 'Weather', inputSchema, run });
-    assertMessage(await client.beta.messages.toolRunner(base({ messages: [user(FORECAST_PROMPT)], tools: [forecastTool] })));
+    assertMessage(
+      await client.beta.messages.toolRunner(base({ messages: [user(FORECAST_PROMPT)], tools: [forecastTool] })),
+    );
   },
   'tools: bash': async () => {
     const bash = { type: 'bash_20250124', name: 'bash' };

@@ -2,22 +2,21 @@
 import assert from 'node:assert/strict';
 import { zodResponseFormat } from 'openai/helpers/zod';
 import {
-  FORECAST_PROMPT,
   assertChat,
   assertText,
   CalendarEvent,
-  chat,
   CHAT_MODEL,
   CHAT_TOOLS,
+  chat,
   client,
   collect,
+  FORECAST_PROMPT,
+  forecastFunction,
   MODEL,
   PDF_URL,
   PNG_URL,
-  search,
   user,
   WAV,
-  forecastFunction,
 } from './openai-common.mjs';
 
 export const chats = {

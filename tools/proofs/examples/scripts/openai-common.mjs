@@ -55,7 +55,12 @@ export const parameters = {
   required: ['location'],
   additionalProperties: false,
 };
-export const forecastFunction = { name: 'get_weather', description: 'Current temperature for a location', parameters, strict: true };
+export const forecastFunction = {
+  name: 'get_weather',
+  description: 'Current temperature for a location',
+  parameters,
+  strict: true,
+};
 export const CHAT_TOOLS = [{ type: 'function', function: forecastFunction }];
 export const TOOLS = [{ type: 'function', ...forecastFunction }];
 export const FORECAST_PROMPT = 'What is the weather in Paris? [[sandbox tool=get_weather]]';

@@ -6,22 +6,21 @@ import OpenAI from 'openai';
 import { zodTextFormat } from 'openai/helpers/zod';
 import { chats } from './openai-chats.mjs';
 import {
-  FORECAST_PROMPT,
   assertFile,
   assertResponse,
   assertText,
-  chat,
   client,
   collect,
   createJsonl,
   createPng,
   createWav,
+  FORECAST_PROMPT,
   MODEL,
   PDF_URL,
   PNG_URL,
   respond,
-  search,
   Solution,
+  search,
   TOOLS,
   user,
 } from './openai-common.mjs';

@@ -82,7 +82,8 @@ export class ThreadLoader {
     if (forbidsRetention(body) || models.some(({ privacy }) => privacy === 'zdr'))
       throw createUnsupportedError('A thread is stored, which the data policy of the request or model does not permit');
     const problem = await this.conversations.findQuotaProblem(accountId);
-    if (problem !== undefined) throw createUnsupportedError(`${problem}; send the complete conversation without thread`);
+    if (problem !== undefined)
+      throw createUnsupportedError(`${problem}; send the complete conversation without thread`);
   }
 }
 
