@@ -128,6 +128,7 @@ export const JVM_CLIENTS: readonly Client[] = [
   createJvmClient({ name: 'openai-java', ...OPENAI_JAVA }),
   createJvmClient({ name: 'openai-java-validation', ...OPENAI_JAVA, ...WITH_VALIDATION }),
   createJvmClient({ name: 'anthropic-java', ...ANTHROPIC_JAVA }),
+  createJvmClient({ name: 'anthropic-java-validation', ...ANTHROPIC_JAVA, ...WITH_VALIDATION }),
   createJvmClient({
     name: 'langchain4j',
     description: 'chats and Messages, complete and streaming with usage, tools, structured output, embeddings',
@@ -137,5 +138,29 @@ export const JVM_CLIENTS: readonly Client[] = [
       'dev.langchain4j:langchain4j-open-ai': '1.19.0',
       'dev.langchain4j:langchain4j-anthropic': '1.19.0',
     },
+  }),
+  createJvmClient({
+    name: 'spring-ai',
+    description: 'chats and Messages, complete and streaming with usage, tools, structured output, embeddings',
+    script: 'SpringAi.java',
+    maven: {
+      'org.springframework.ai:spring-ai-openai': '2.0.1',
+      'org.springframework.ai:spring-ai-anthropic': '2.0.1',
+      'org.springframework.ai:spring-ai-client-chat': '2.0.1',
+      // Spring Boot's list of versions selects it; without that list Maven selects one that is too old for Jackson 3.
+      'com.fasterxml.jackson.core:jackson-annotations': '2.22',
+    },
+  }),
+  createJvmClient({
+    name: 'simple-openai',
+    description: 'chats, complete and streaming with usage, tools, embeddings',
+    script: 'SimpleOpenAi.java',
+    maven: { 'io.github.sashirestela:simple-openai': '3.22.2' },
+  }),
+  createJvmClient({
+    name: 'openai-kotlin',
+    description: 'chats, complete and streaming with usage, tools, embeddings',
+    script: 'OpenAiKotlin.kt',
+    maven: { 'com.aallam.openai:openai-client-jvm': '4.1.0', 'io.ktor:ktor-client-cio-jvm': '3.0.0' },
   }),
 ];
