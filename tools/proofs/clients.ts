@@ -8,17 +8,17 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ProofCluster } from '../cluster.ts';
 import { startApp } from '../processes.ts';
-import {
-  BREAK_SETTINGS,
-  countReached,
-  createBrokenPrompts,
-  fetchBilledCalls,
-  isBroken,
-  listBrokenStreamFaults,
-} from './clients/broken-streams.ts';
 import { waitForCharges } from './clients/charged.ts';
 import type { Client } from './clients/client.ts';
 import { getVersion, install, PROOFS_DIR } from './clients/install.ts';
+import {
+  BREAK_SETTINGS,
+  countCalls,
+  createInterruptedPrompts,
+  fetchBilledCalls,
+  isInterrupted,
+  listInterruptionFaults,
+} from './clients/interrupted-streams.ts';
 import { CLIENTS } from './clients/list.ts';
 import { isPaid, RecordingWire } from './clients/recording-wire.ts';
 import { runCommand } from './clients/run.ts';
@@ -84,23 +84,25 @@ async function runOnce(cluster: ProofCluster, client: Client, folder: string): P
     await mkdir(cwd);
     const clientEnv = {
       ...createEnv(homeDir),
-      BROKEN_PROMPTS: JSON.stringify(createBrokenPrompts(client.name)),
+      INTERRUPTED_PROMPTS: JSON.stringify(createInterruptedPrompts(client.name)),
       ...env,
     };
     const outcome = await runCommand(args, { cwd, env: clientEnv, timeoutMs: RUN_WITHIN_MS });
     const { exchanges } = recorder;
     await writeFile(path.join(PROOFS_DIR, `${client.name}.json`), JSON.stringify(exchanges, null, 2));
     await writeFile(path.join(PROOFS_DIR, `${client.name}.txt`), outcome.output);
-    const broken = exchanges.filter(isBroken);
-    const completed = exchanges.filter((each) => isPaid(each) && each.status < 300 && !isBroken(each));
-    const failed = countReached(broken);
+    const interrupted = exchanges.filter(isInterrupted);
+    const completed = exchanges.filter(
+      (exchange) => isPaid(exchange) && exchange.status < 300 && !isInterrupted(exchange),
+    );
+    const failed = countCalls(interrupted);
     const charged = await waitForCharges(cluster, customer, balance, { served: completed.length, failed });
-    const streams = { clientName: client.name, exchanges: broken, failed: charged.failed };
+    const streams = { clientName: client.name, exchanges: interrupted, failed: charged.failed };
     const billedCalls = await fetchBilledCalls(
       cluster.sandbox,
-      (counts) => listBrokenStreamFaults({ ...streams, billedCalls: counts }).length === 0,
+      (counts) => listInterruptionFaults({ ...streams, billedCalls: counts }).length === 0,
     );
-    return { outcome, exchanges, charged, brokenStreams: { ...streams, billedCalls } };
+    return { outcome, exchanges, charged, interruptedStreams: { ...streams, billedCalls } };
   } finally {
     await recorder.close();
     // A process that outlives the client may still write for a moment.

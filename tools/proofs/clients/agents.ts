@@ -159,9 +159,9 @@ const FILE_BY_PROGRAM = [
   `await tools.apply_patch('*** Begin Patch\\n*** Add File: proof.sh\\n+${SHELL}\\n*** End Patch');`,
   "text(await tools.exec_command({ cmd: 'sh proof.sh' }));",
 ].join('\n');
-const MCP_BY_PROGRAM = "text(await tools.mcp__proof__weather({ city: 'Ur' }))";
+const MCP_BY_PROGRAM = "text(await tools.mcp__proof__forecast({ city: 'Ur' }))";
 const WITH_CLAUDE = `model = "${CLAUDE}"\nmodel_reasoning_effort = "medium"\n`;
-const BY_SERVER = createPrompt('mcp__proof__weather', { city: 'Ur' });
+const BY_SERVER = createPrompt('mcp__proof__forecast', { city: 'Ur' });
 
 export const AGENTS: readonly Client[] = [
   createCodexClient(

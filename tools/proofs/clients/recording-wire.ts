@@ -18,7 +18,7 @@ export interface RecordedExchange {
   readonly response: string;
 }
 
-const KEPT_FOR_MS = 120_000;
+const IDLE_CONNECTION_TIMEOUT_MS = 120_000;
 
 export class RecordingWire {
   readonly exchanges: RecordedExchange[] = [];
@@ -30,8 +30,8 @@ export class RecordingWire {
 
   /** @param target the URL of the gateway or the local proxy, without a path */
   static async open(target: string): Promise<RecordingWire> {
-    // A slow client may keep a connection for longer than Node's default of 5 s, which would interrupt its next request.
-    const server = createServer({ keepAliveTimeout: KEPT_FOR_MS });
+    // A slow client may use a connection after more than Node's default of 5 s, which would interrupt its next request.
+    const server = createServer({ keepAliveTimeout: IDLE_CONNECTION_TIMEOUT_MS });
     const recorder = new RecordingWire(server, target);
     server.on('request', (incoming, outgoing) => void recorder.forward(incoming, outgoing));
     server.listen(0, '127.0.0.1');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { parseUsd, ZERO_USD } from '#kernel';
-import { createBrokenPrompts } from './broken-streams.ts';
+import { createInterruptedPrompts } from './interrupted-streams.ts';
 import type { RecordedExchange } from './recording-wire.ts';
 import { type ClientRun, formatSummary, listFaults } from './verdict.ts';
 
@@ -24,8 +24,13 @@ const RESULTS = {
 };
 const tooled = exchange({ sent: RESULTS.chat });
 const charged = { balanceUsd: parseUsd('0.01'), historyUsd: parseUsd('0.01'), heldUsd: 0, served: 2, failed: 0 };
-const brokenStreams = { clientName: 'any', exchanges: [], billedCalls: new Map(), failed: 0 };
-const well: ClientRun = { outcome: { code: 0, output: '' }, exchanges: [streamed, tooled], charged, brokenStreams };
+const interruptedStreams = { clientName: 'any', exchanges: [], billedCalls: new Map(), failed: 0 };
+const well: ClientRun = {
+  outcome: { code: 0, output: '' },
+  exchanges: [streamed, tooled],
+  charged,
+  interruptedStreams,
+};
 
 describe('a run of a client', () => {
   test.each(Object.entries(RESULTS))('passes with a stream, a tool result and consistent charges: %s', (_, sent) => {
@@ -54,9 +59,9 @@ describe('a run of a client', () => {
   });
 
   test('passes if streams broke that should break', () => {
-    const [prompt] = createBrokenPrompts('any');
-    const broken = exchange({ status: 502, sent: { messages: [{ role: 'user', content: prompt }] } });
-    expect(listFaults({ ...well, exchanges: [...well.exchanges, broken] })).toEqual([]);
+    const [prompt] = createInterruptedPrompts('any');
+    const interrupted = exchange({ status: 502, sent: { messages: [{ role: 'user', content: prompt }] } });
+    expect(listFaults({ ...well, exchanges: [...well.exchanges, interrupted] })).toEqual([]);
   });
 
   test('is summarised by its requests and charges', () => {

@@ -4,7 +4,7 @@
 export type Language = 'Node' | 'Python';
 
 /** A rejection with which the gateway says what it does not serve. */
-export interface Rejection {
+export interface ExpectedRejection {
   readonly status: number;
   /** What the message or the parameter of the error contains. */
   readonly names: string;
@@ -15,7 +15,7 @@ export interface Example {
   readonly name: string;
   /** The method and path of the request that decides, such as `GET /v1/files/{id}`. */
   readonly request: string;
-  readonly outcome: 'works' | Rejection;
+  readonly outcome: 'works' | ExpectedRejection;
   /** The only language whose SDK has what the example uses; undefined if all have it. */
   readonly only?: Language;
 }

@@ -1,7 +1,6 @@
 /** Compares the costs that providers report with those that the gateway calculates, and notifies the operator. */
 import { type ChargeItem, hasDifferentCost, type PriceTerms } from '#domain';
 import { ActionRequiredError, type Runtime } from '#kernel';
-import type { Order } from './order.ts';
 import type { ReportedBill } from './reported-bill.ts';
 
 /** After this time, the operator is notified again of what continues. */
@@ -53,7 +52,7 @@ export class CostMonitor {
   record(
     call: BilledCall,
     bill: ReportedBill,
-    { requestsHourCache = false }: Pick<Order, 'requestsHourCache'> = {},
+    { requestsHourCache = false }: { readonly requestsHourCache?: boolean } = {},
   ): void {
     const isDifferent = hasDifferentCost(call);
     if (isDifferent) this.count(call, COST);

@@ -42,7 +42,7 @@ public class AnthropicJava {
     var city = JsonValue.from(Map.of("type", "string", "enum", List.of("Ur")));
     var properties = Tool.InputSchema.Properties.builder().putAdditionalProperty("city", city).build();
     var schema = Tool.InputSchema.builder().properties(properties).addRequired("city").build();
-    return Tool.builder().name("weather").description("The weather").inputSchema(schema).build();
+    return Tool.builder().name("forecast").description("The forecast").inputSchema(schema).build();
   }
 
   static MessageCreateParams.Builder ask(String model, String prompt) {
@@ -130,7 +130,7 @@ public class AnthropicJava {
       check(client.messages().countTokens(params).inputTokens() > 0, "the count of tokens");
     }
     check(client.models().list().items().stream().allMatch(model -> !model.displayName().isEmpty()), "models");
-    var prompts = System.getenv().getOrDefault("BROKEN_PROMPTS", "[]");
+    var prompts = System.getenv().getOrDefault("INTERRUPTED_PROMPTS", "[]");
     var number = 0;
     for (var prompt : new ObjectMapper().readValue(prompts, String[].class))
       check(raises(prompt), "stream " + ++number + " ended without an error");

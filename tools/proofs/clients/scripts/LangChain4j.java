@@ -48,8 +48,8 @@ public class LangChain4j {
   }
 
   public static class Forecasts {
-    @Tool("The weather")
-    public String weather(@P("The city") String city) {
+    @Tool("The forecast")
+    public String forecast(@P("The city") String city) {
       return System.getenv("TOOL_RESULT");
     }
   }
@@ -120,7 +120,7 @@ public class LangChain4j {
     checkWords(model.chat(ask(WORDS)));
     checkWords(stream(streaming, ask(WORDS)));
 
-    var prompt = "Weather? [[sandbox tool=weather]]";
+    var prompt = "Weather? [[sandbox tool=forecast]]";
     var assistant = AiServices.builder(Assistant.class).chatModel(model).tools(new Forecasts()).build();
     check(assistant.reply(prompt).startsWith("every coin"), "the reply after a tool");
     var streamingAssistant =
@@ -160,7 +160,7 @@ public class LangChain4j {
     check(embeddings.build().embed("one").content().dimension() == 1536, "embeddings");
 
     var number = 0;
-    var prompts = System.getenv().getOrDefault("BROKEN_PROMPTS", "[]");
+    var prompts = System.getenv().getOrDefault("INTERRUPTED_PROMPTS", "[]");
     for (var prompt : new ObjectMapper().readValue(prompts, String[].class)) {
       number++;
       check(raises(streamedOverChats(REASONING_MODEL), prompt), "stream " + number + " ended without an error");

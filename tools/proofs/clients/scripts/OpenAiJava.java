@@ -59,7 +59,7 @@ public class OpenAiJava {
   static ChatCompletionFunctionTool createTool() {
     var parameters = FunctionParameters.builder();
     PARAMETERS.forEach((name, value) -> parameters.putAdditionalProperty(name, JsonValue.from(value)));
-    var function = FunctionDefinition.builder().name("weather").parameters(parameters.build()).strict(true).build();
+    var function = FunctionDefinition.builder().name("forecast").parameters(parameters.build()).strict(true).build();
     return ChatCompletionFunctionTool.builder().function(function).build();
   }
 
@@ -140,7 +140,7 @@ public class OpenAiJava {
     }
     var parameters = FunctionTool.Parameters.builder();
     PARAMETERS.forEach((name, value) -> parameters.putAdditionalProperty(name, JsonValue.from(value)));
-    var tool = FunctionTool.builder().name("weather").parameters(parameters.build()).strict(true).build();
+    var tool = FunctionTool.builder().name("forecast").parameters(parameters.build()).strict(true).build();
     var request = ResponseCreateParams.builder().model(model).store(true).addTool(tool);
     var called = streamResponse(request.input("Weather? [[sandbox tool=any]]").build());
     var call = called.output().stream().filter(ResponseOutputItem::isFunctionCall).findFirst().get().asFunctionCall();
@@ -198,7 +198,7 @@ public class OpenAiJava {
     }
     embed();
     draw();
-    var prompts = System.getenv().getOrDefault("BROKEN_PROMPTS", "[]");
+    var prompts = System.getenv().getOrDefault("INTERRUPTED_PROMPTS", "[]");
     var number = 0;
     for (var prompt : new ObjectMapper().readValue(prompts, String[].class))
       check(raises(prompt), "stream " + ++number + " ended without an error");

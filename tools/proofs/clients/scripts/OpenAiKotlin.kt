@@ -38,10 +38,10 @@ val client =
         logging = LoggingConfig(logLevel = LogLevel.None),
     )
 
-val weather =
+val forecast =
     Tool.function(
-        name = "weather",
-        description = "The weather",
+        name = "forecast",
+        description = "The forecast",
         parameters =
             Parameters.buildJsonObject {
                 put("type", "object")
@@ -73,7 +73,7 @@ suspend fun converse(model: String) {
     check(chunks.last().usage?.completionTokens == 3) { chunks }
 
     val question = user("Weather? [[sandbox tools=2]]")
-    val called = client.chatCompletion(ask(model, question, listOf(weather))).choices[0].message
+    val called = client.chatCompletion(ask(model, question, listOf(forecast))).choices[0].message
     val results =
         called.toolCalls.orEmpty().map { call ->
             call as ToolCall.Function
@@ -81,12 +81,12 @@ suspend fun converse(model: String) {
             ChatMessage(role = ChatRole.Tool, toolCallId = call.id, content = System.getenv("TOOL_RESULT"))
         }
     check(results.size == 2) { called }
-    val reply = client.chatCompletion(ask(model, question + called + results, listOf(weather)))
+    val reply = client.chatCompletion(ask(model, question + called + results, listOf(forecast)))
     check(reply.choices[0].message.content.orEmpty().startsWith("every coin")) { reply }
 }
 
 suspend fun raises(prompt: String): Boolean {
-    val request = ask("openai/gpt-oss-120b", user(prompt), listOf(weather))
+    val request = ask("openai/gpt-oss-120b", user(prompt), listOf(forecast))
     return runCatching { client.chatCompletions(request).collect {} }.isFailure
 }
 
@@ -95,7 +95,7 @@ fun main() {
         MODELS.forEach { converse(it) }
         val request = EmbeddingRequest(model = ModelId("openai/text-embedding-3-small"), input = listOf("one", "two"))
         check(client.embeddings(request).embeddings.all { it.embedding.size == 1536 }) { "embeddings" }
-        val prompts = Json.parseToJsonElement(System.getenv("BROKEN_PROMPTS") ?: "[]").jsonArray
+        val prompts = Json.parseToJsonElement(System.getenv("INTERRUPTED_PROMPTS") ?: "[]").jsonArray
         prompts.forEachIndexed { index, prompt ->
             check(raises(prompt.jsonPrimitive.content)) { "stream ${index + 1} ended without an error" }
         }

@@ -42,8 +42,8 @@ public class SimpleOpenAi {
       new FunctionExecutor(
           List.of(
               FunctionDef.builder()
-                  .name("weather")
-                  .description("The weather")
+                  .name("forecast")
+                  .description("The forecast")
                   .functionalClass(Forecast.class)
                   .strict(true)
                   .build()));
@@ -77,7 +77,7 @@ public class SimpleOpenAi {
     check(choices.stream().anyMatch(choice -> "stop".equals(choice.getFinishReason())), chunks);
     check(chunks.get(chunks.size() - 1).getUsage().getCompletionTokens() == 3, chunks);
 
-    var request = ask(model, "Weather? [[sandbox tool=weather]]").tools(executor.getToolFunctions());
+    var request = ask(model, "Weather? [[sandbox tool=forecast]]").tools(executor.getToolFunctions());
     var message = client.chatCompletions().create(request.build()).join().firstMessage();
     var call = message.getToolCalls().get(0);
     String result = executor.execute(call.getFunction());
@@ -101,7 +101,7 @@ public class SimpleOpenAi {
     for (var item : client.embeddings().create(params.build()).join().getData())
       check(item.getEmbedding().size() == 1536, "embeddings");
     var number = 0;
-    var prompts = System.getenv().getOrDefault("BROKEN_PROMPTS", "[]");
+    var prompts = System.getenv().getOrDefault("INTERRUPTED_PROMPTS", "[]");
     for (var prompt : new ObjectMapper().readValue(prompts, String[].class))
       check(raises(prompt), "stream " + ++number + " ended without an error");
     System.exit(0);

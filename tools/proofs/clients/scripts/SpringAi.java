@@ -26,8 +26,8 @@ public class SpringAi {
   record Place(String city, int days) {}
 
   public static class Forecasts {
-    @Tool(name = "weather", description = "The weather")
-    public String weather(String city) {
+    @Tool(name = "forecast", description = "The forecast")
+    public String forecast(String city) {
       return System.getenv("TOOL_RESULT");
     }
   }
@@ -63,7 +63,7 @@ public class SpringAi {
     check(usages.stream().anyMatch(usage -> usage.getCompletionTokens() == 3), responses);
     check(usages.stream().anyMatch(usage -> usage.getPromptTokens() > 0), responses);
 
-    var prompt = "Weather? [[sandbox tool=weather]]";
+    var prompt = "Weather? [[sandbox tool=forecast]]";
     var called = client.prompt(prompt).tools(new Forecasts()).call().content();
     check(called.startsWith("every coin"), called);
     var parts = client.prompt(prompt).tools(new Forecasts()).stream().content().collectList().block();
@@ -92,7 +92,7 @@ public class SpringAi {
     check(embeddings.embed("one").length == 1536, "embeddings");
 
     var number = 0;
-    var prompts = System.getenv().getOrDefault("BROKEN_PROMPTS", "[]");
+    var prompts = System.getenv().getOrDefault("INTERRUPTED_PROMPTS", "[]");
     for (var prompt : new ObjectMapper().readValue(prompts, String[].class)) {
       number++;
       check(raises(overChats(REASONING_MODEL), prompt), "stream " + number + " ended without an error");

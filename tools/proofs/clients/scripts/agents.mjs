@@ -14,15 +14,15 @@ import {
 import OpenAI from 'openai';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT, NODE, MCP_SERVER, BROKEN_PROMPTS = '[]' } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, NODE, MCP_SERVER, INTERRUPTED_PROMPTS = '[]' } = process.env;
 setTracingDisabled(true);
 const client = new OpenAI({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY, maxRetries: 0 });
 const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 const forecastTool = tool({
-  name: 'weather',
-  description: 'Returns the weather of a city',
+  name: 'forecast',
+  description: 'Returns the forecast of a city',
   parameters: z.object({ city: z.enum(['Ur']) }),
   execute: async () => TOOL_RESULT,
 });
@@ -51,18 +51,18 @@ for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
   const responses = new OpenAIResponsesModel(client, name);
   const chats = new OpenAIChatCompletionsModel(client, name);
   for (const stream of [false, true]) {
-    await runAgent(responses, { tools: [forecastTool] }, 'Weather? [[sandbox tool=weather]]', stream);
-    await runAgent(responses, { tools: [inNamespace] }, 'Weather? [[sandbox tool=sky__weather]]', stream);
-    await runAgent(responses, { mcpServers: [server] }, 'Weather? [[sandbox tool=weather]]', stream);
+    await runAgent(responses, { tools: [forecastTool] }, 'Weather? [[sandbox tool=forecast]]', stream);
+    await runAgent(responses, { tools: [inNamespace] }, 'Weather? [[sandbox tool=sky__forecast]]', stream);
+    await runAgent(responses, { mcpServers: [server] }, 'Weather? [[sandbox tool=forecast]]', stream);
     await runAgent(responses, { tools: [imageTool] }, 'Picture? [[sandbox tool=picture]]', stream);
-    await runAgent(chats, { tools: [forecastTool] }, 'Weather? [[sandbox tool=weather]]', stream);
+    await runAgent(chats, { tools: [forecastTool] }, 'Weather? [[sandbox tool=forecast]]', stream);
   }
 }
 await server.close();
 
 for (const Model of [OpenAIResponsesModel, OpenAIChatCompletionsModel]) {
   const model = new Model(client, 'openai/gpt-oss-120b');
-  for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+  for (const [index, prompt] of JSON.parse(INTERRUPTED_PROMPTS).entries()) {
     const agent = new Agent({ name: 'Proof', model, tools: [forecastTool] });
     const read = async () => {
       const result = await new Runner({ tracingDisabled: true }).run(agent, prompt, { stream: true });

@@ -4,10 +4,10 @@ import { createAnthropic } from '@ai-sdk/anthropic';
 import { generateObject, generateText, isStepCount, streamText, tool } from 'ai';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, INTERRUPTED_PROMPTS = '[]' } = process.env;
 const anthropic = createAnthropic({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY });
 const forecastTool = tool({
-  description: 'Returns the weather of a city',
+  description: 'Returns the forecast of a city',
   inputSchema: z.object({ city: z.enum(['Ur']) }),
   execute: async () => TOOL_RESULT,
 });
@@ -30,8 +30,8 @@ for (const name of ['anthropic/claude-haiku-4.5', 'claude-haiku-4-5', 'openai/gp
 
   const request = {
     model,
-    prompt: 'Weather? [[sandbox tool=weather]]',
-    tools: { weather: forecastTool },
+    prompt: 'Weather? [[sandbox tool=forecast]]',
+    tools: { forecast: forecastTool },
     stopWhen,
     maxOutputTokens,
     maxRetries,
@@ -46,11 +46,11 @@ for (const name of ['anthropic/claude-haiku-4.5', 'claude-haiku-4-5', 'openai/gp
   assert.equal(object.city, 'Ur');
 }
 
-for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+for (const [index, prompt] of JSON.parse(INTERRUPTED_PROMPTS).entries()) {
   const request = {
     model: anthropic('openai/gpt-oss-120b'),
     prompt,
-    tools: { weather: forecastTool },
+    tools: { forecast: forecastTool },
     maxOutputTokens: 2_000,
     maxRetries,
     onError() {},

@@ -5,7 +5,7 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { embed, generateObject, generateText, isStepCount, streamText, tool } from 'ai';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, INTERRUPTED_PROMPTS = '[]' } = process.env;
 const gateway = createOpenAICompatible({
   name: 'gateway',
   baseURL: `${GATEWAY_URL}/v1`,
@@ -14,7 +14,7 @@ const gateway = createOpenAICompatible({
   supportsStructuredOutputs: true,
 });
 const forecastTool = tool({
-  description: 'Returns the weather of a city',
+  description: 'Returns the forecast of a city',
   inputSchema: z.object({ city: z.enum(['Ur']) }),
   execute: async () => TOOL_RESULT,
 });
@@ -32,7 +32,7 @@ for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
   assert.equal(await streamed.finishReason, 'stop');
   assert.equal((await streamed.usage).outputTokens, 3);
 
-  const request = { model, prompt: 'Weather? [[sandbox tool=weather]]', tools: { weather: forecastTool }, stopWhen };
+  const request = { model, prompt: 'Weather? [[sandbox tool=forecast]]', tools: { forecast: forecastTool }, stopWhen };
   for (const { steps, text } of [
     await generateText({ ...request, maxRetries }),
     streamText({ ...request, maxRetries }),
@@ -48,11 +48,11 @@ for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
 const { embedding } = await embed({ model: gateway.embeddingModel('openai/text-embedding-3-small'), value: 'one' });
 assert.equal(embedding.length, 1536);
 
-for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+for (const [index, prompt] of JSON.parse(INTERRUPTED_PROMPTS).entries()) {
   const request = {
     model: gateway('openai/gpt-oss-120b'),
     prompt,
-    tools: { weather: forecastTool },
+    tools: { forecast: forecastTool },
     maxRetries,
     onError() {},
   };

@@ -4,10 +4,10 @@ import { createOpenRouter } from '@openrouter/ai-sdk-provider';
 import { embed, generateObject, generateText, isStepCount, streamText, tool } from 'ai';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, INTERRUPTED_PROMPTS = '[]' } = process.env;
 const openrouter = createOpenRouter({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY });
 const forecastTool = tool({
-  description: 'Returns the weather of a city',
+  description: 'Returns the forecast of a city',
   inputSchema: z.object({ city: z.enum(['Ur']) }),
   execute: async () => TOOL_RESULT,
 });
@@ -27,7 +27,7 @@ for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
   const { usage } = (await streamed.providerMetadata).openrouter;
   assert.ok(usage.cost > 0);
 
-  const request = { model, prompt: 'Weather? [[sandbox tool=weather]]', tools: { weather: forecastTool }, stopWhen };
+  const request = { model, prompt: 'Weather? [[sandbox tool=forecast]]', tools: { forecast: forecastTool }, stopWhen };
   for (const { steps, text } of [
     await generateText({ ...request, maxRetries }),
     streamText({ ...request, maxRetries }),
@@ -46,11 +46,11 @@ const { embedding } = await embed({
 });
 assert.equal(embedding.length, 1536);
 
-for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+for (const [index, prompt] of JSON.parse(INTERRUPTED_PROMPTS).entries()) {
   const request = {
     model: openrouter.chat('openai/gpt-oss-120b'),
     prompt,
-    tools: { weather: forecastTool },
+    tools: { forecast: forecastTool },
     maxRetries,
     onError() {},
   };

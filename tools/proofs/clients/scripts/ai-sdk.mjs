@@ -5,10 +5,10 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { generateObject, generateText, isStepCount, streamText, tool } from 'ai';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, INTERRUPTED_PROMPTS = '[]' } = process.env;
 const openai = createOpenAI({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY });
 const forecastTool = tool({
-  description: 'Returns the weather of a city',
+  description: 'Returns the forecast of a city',
   inputSchema: z.object({ city: z.enum(['Ur']) }),
   execute: async () => TOOL_RESULT,
 });
@@ -24,8 +24,8 @@ for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
 
     const request = {
       model,
-      prompt: 'Weather? [[sandbox tool=weather]]',
-      tools: { weather: forecastTool },
+      prompt: 'Weather? [[sandbox tool=forecast]]',
+      tools: { forecast: forecastTool },
       stopWhen,
       maxRetries,
     };
@@ -45,9 +45,9 @@ for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
   }
 }
 
-for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+for (const [index, prompt] of JSON.parse(INTERRUPTED_PROMPTS).entries()) {
   const model = openai.chat('openai/gpt-oss-120b');
-  const stream = streamText({ model, prompt, tools: { weather: forecastTool }, maxRetries, onError: () => {} });
+  const stream = streamText({ model, prompt, tools: { forecast: forecastTool }, maxRetries, onError: () => {} });
   const read = async () => {
     for await (const part of stream.fullStream) if (part.type === 'error') throw part.error;
   };

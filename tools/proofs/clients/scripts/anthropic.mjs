@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import Anthropic from '@anthropic-ai/sdk';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, INTERRUPTED_PROMPTS = '[]' } = process.env;
 const client = new Anthropic({ baseURL: GATEWAY_URL, apiKey: API_KEY, maxRetries: 0 });
 const forecastTool = {
-  name: 'weather',
-  description: 'Returns the weather of a city',
+  name: 'forecast',
+  description: 'Returns the forecast of a city',
   input_schema: { type: 'object', properties: { city: { type: 'string', enum: ['Ur'] } }, required: ['city'] },
 };
 const user = (content) => ({ role: 'user', content });
@@ -41,7 +41,7 @@ for (const model of ['anthropic/claude-haiku-4.5', 'claude-haiku-4-5', 'openai/g
   }
 }
 
-for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+for (const [index, prompt] of JSON.parse(INTERRUPTED_PROMPTS).entries()) {
   const body = { model: 'openai/gpt-oss-120b', max_tokens: 2_000, messages: [user(prompt)], tools: [forecastTool] };
   const read = () => client.messages.stream(body).finalMessage();
   await assert.rejects(read, Anthropic.AnthropicError, `stream ${index + 1} ended without an error`);

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { ai } from '@ax-llm/ax';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, INTERRUPTED_PROMPTS = '[]' } = process.env;
 const parameters = { type: 'object', properties: { city: { type: 'string', enum: ['Ur'] } }, required: ['city'] };
-const functions = [{ name: 'weather', description: 'Returns the weather of a city', parameters }];
+const functions = [{ name: 'forecast', description: 'Returns the forecast of a city', parameters }];
 const user = (content) => ({ role: 'user', content });
 
 function createModel(model) {
@@ -36,7 +36,7 @@ for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
   assert.equal(streamed.finishReason, 'stop');
   assert.equal(streamed.usage.tokens.completionTokens, 3);
 
-  const chatPrompt = [user('Weather? [[sandbox tool=weather]]')];
+  const chatPrompt = [user('Weather? [[sandbox tool=forecast]]')];
   const called = await model.chat({ chatPrompt, functions }, { stream: false });
   const { functionCalls } = called.results[0];
   chatPrompt.push({ role: 'assistant', functionCalls });
@@ -53,8 +53,8 @@ const { embeddings } = await ai({
 assert.equal(embeddings[0].length, 1536);
 
 const model = createModel('openai/gpt-oss-120b');
-for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+for (const [index, prompt] of JSON.parse(INTERRUPTED_PROMPTS).entries()) {
   const options = { stream: true, retry: { maxRetries: 0 } };
-  const readBroken = async () => read(await model.chat({ chatPrompt: [user(prompt)], functions }, options));
-  await assert.rejects(readBroken, Error, `stream ${index + 1} ended without an error`);
+  const readInterrupted = async () => read(await model.chat({ chatPrompt: [user(prompt)], functions }, options));
+  await assert.rejects(readInterrupted, Error, `stream ${index + 1} ended without an error`);
 }

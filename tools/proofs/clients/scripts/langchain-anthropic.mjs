@@ -5,10 +5,10 @@ import { HumanMessage } from '@langchain/core/messages';
 import { tool } from '@langchain/core/tools';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, INTERRUPTED_PROMPTS = '[]' } = process.env;
 const forecastTool = tool(async () => TOOL_RESULT, {
-  name: 'weather',
-  description: 'Returns the weather of a city',
+  name: 'forecast',
+  description: 'Returns the forecast of a city',
   schema: z.object({ city: z.enum(['Ur']) }),
 });
 
@@ -46,7 +46,7 @@ for (const model of ['anthropic/claude-haiku-4.5', 'claude-haiku-4-5', 'openai/g
 }
 
 const chat = createChat('openai/gpt-oss-120b').bindTools([forecastTool]);
-for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+for (const [index, prompt] of JSON.parse(INTERRUPTED_PROMPTS).entries()) {
   const read = async () => {
     for await (const _ of await chat.stream(prompt));
   };

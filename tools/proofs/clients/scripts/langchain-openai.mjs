@@ -5,11 +5,11 @@ import { tool } from '@langchain/core/tools';
 import { ChatOpenAI, OpenAIEmbeddings } from '@langchain/openai';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, INTERRUPTED_PROMPTS = '[]' } = process.env;
 const configuration = { baseURL: `${GATEWAY_URL}/v1` };
 const forecastTool = tool(async () => TOOL_RESULT, {
-  name: 'weather',
-  description: 'Returns the weather of a city',
+  name: 'forecast',
+  description: 'Returns the forecast of a city',
   schema: z.object({ city: z.enum(['Ur']) }),
 });
 
@@ -45,7 +45,7 @@ assert.equal((await embeddings.embedQuery('one')).length, 1536);
 for (const useResponsesApi of [false, true]) {
   const options = { apiKey: API_KEY, configuration, maxRetries: 0, useResponsesApi };
   const chat = new ChatOpenAI({ model: 'openai/gpt-oss-120b', ...options }).bindTools([forecastTool]);
-  for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+  for (const [index, prompt] of JSON.parse(INTERRUPTED_PROMPTS).entries()) {
     const read = async () => {
       let message;
       for await (const chunk of await chat.stream(prompt)) message = message?.concat(chunk) ?? chunk;

@@ -5,10 +5,10 @@ import { tool } from '@langchain/core/tools';
 import { ChatOpenRouter } from '@langchain/openrouter';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, INTERRUPTED_PROMPTS = '[]' } = process.env;
 const forecastTool = tool(async () => TOOL_RESULT, {
-  name: 'weather',
-  description: 'Returns the weather of a city',
+  name: 'forecast',
+  description: 'Returns the forecast of a city',
   schema: z.object({ city: z.enum(['Ur']) }),
 });
 
@@ -34,7 +34,7 @@ for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
 
 const options = { apiKey: API_KEY, baseURL: `${GATEWAY_URL}/v1`, maxRetries: 0 };
 const chat = new ChatOpenRouter({ model: 'openai/gpt-oss-120b', ...options }).bindTools([forecastTool]);
-for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+for (const [index, prompt] of JSON.parse(INTERRUPTED_PROMPTS).entries()) {
   const read = async () => {
     for await (const _ of await chat.stream(prompt));
   };

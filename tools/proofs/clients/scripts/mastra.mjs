@@ -4,10 +4,10 @@ import { Agent } from '@mastra/core/agent';
 import { createTool } from '@mastra/core/tools';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
-const weather = createTool({
-  id: 'weather',
-  description: 'Returns the weather of a city',
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, INTERRUPTED_PROMPTS = '[]' } = process.env;
+const forecast = createTool({
+  id: 'forecast',
+  description: 'Returns the forecast of a city',
   inputSchema: z.object({ city: z.enum(['Ur']) }),
   execute: async () => TOOL_RESULT,
 });
@@ -15,7 +15,14 @@ const modelSettings = { maxRetries: 0 };
 
 function createAgent(modelId) {
   const model = { providerId: 'gateway', modelId, url: `${GATEWAY_URL}/v1`, apiKey: API_KEY };
-  return new Agent({ id: 'proof', name: 'Proof', instructions: 'Be brief.', model, tools: { weather }, maxRetries: 0 });
+  return new Agent({
+    id: 'proof',
+    name: 'Proof',
+    instructions: 'Be brief.',
+    model,
+    tools: { forecast },
+    maxRetries: 0,
+  });
 }
 
 for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
@@ -27,16 +34,16 @@ for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
   assert.equal(await streamed.finishReason, 'stop');
   assert.equal((await streamed.usage).outputTokens, 3);
 
-  const question = 'Weather? [[sandbox tool=weather]]';
+  const toolPrompt = 'Weather? [[sandbox tool=forecast]]';
   for (const { text } of [
-    await agent.generate(question, { modelSettings }),
-    await agent.stream(question, { modelSettings }),
+    await agent.generate(toolPrompt, { modelSettings }),
+    await agent.stream(toolPrompt, { modelSettings }),
   ])
     assert.match(await text, /^every coin/);
 }
 
 const agent = createAgent('openai/gpt-oss-120b');
-for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+for (const [index, prompt] of JSON.parse(INTERRUPTED_PROMPTS).entries()) {
   const read = async () => {
     const { fullStream } = await agent.stream(prompt, { modelSettings });
     for await (const { type, payload } of fullStream) if (type === 'error') throw payload.error;

@@ -2,8 +2,8 @@
 import { createInterface } from 'node:readline';
 
 const TOOL = {
-  name: 'weather',
-  description: 'Returns the weather of a city',
+  name: 'forecast',
+  description: 'Returns the forecast of a city',
   inputSchema: { type: 'object', properties: { city: { type: 'string', enum: ['Ur'] } }, required: ['city'] },
 };
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import OpenAI from 'openai';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, INTERRUPTED_PROMPTS = '[]' } = process.env;
 const client = new OpenAI({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY, maxRetries: 0 });
 const MODELS = ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/gpt-oss-120b'];
 const PROMPT = '[[sandbox tokens=3]]';
@@ -33,8 +33,8 @@ for (const model of MODELS) {
   assert.equal(chunks.at(-1).usage.completion_tokens, 3);
 
   const forecastTool = {
-    name: 'weather',
-    description: 'The weather',
+    name: 'forecast',
+    description: 'The forecast',
     parameters,
     parse: JSON.parse,
     function: () => TOOL_RESULT,
@@ -49,7 +49,7 @@ for (const model of MODELS) {
   const response = await client.responses.create({ model, input: PROMPT });
   assert.equal(response.output_text, EXPECTED_TEXT);
   // With models that store nothing by default, a response is stored only on request.
-  const request = { model, store: true, tools: [{ type: 'function', name: 'weather', parameters, strict: true }] };
+  const request = { model, store: true, tools: [{ type: 'function', name: 'forecast', parameters, strict: true }] };
   const stream = client.responses.stream({ ...request, input: 'Weather? [[sandbox tool=any]]' });
   const { id, output } = await stream.finalResponse();
   const call = output.find(({ type }) => type === 'function_call');
@@ -65,9 +65,9 @@ assert.deepEqual(
   [1536, 1536],
 );
 
-const weatherTool = { type: 'function', function: { name: 'weather', parameters } };
-for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
-  const request = { model: 'openai/gpt-oss-120b', messages: user(prompt), tools: [weatherTool], stream: true };
+const forecastTool = { type: 'function', function: { name: 'forecast', parameters } };
+for (const [index, prompt] of JSON.parse(INTERRUPTED_PROMPTS).entries()) {
+  const request = { model: 'openai/gpt-oss-120b', messages: user(prompt), tools: [forecastTool], stream: true };
   const read = async () => {
     for await (const _ of await client.chat.completions.create(request));
   };

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { OpenRouter } from '@openrouter/sdk';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, INTERRUPTED_PROMPTS = '[]' } = process.env;
 const client = new OpenRouter({ apiKey: API_KEY, serverURL: `${GATEWAY_URL}/v1`, retryConfig: { strategy: 'none' } });
 const parameters = { type: 'object', properties: { city: { type: 'string', enum: ['Ur'] } }, required: ['city'] };
-const tools = [{ type: 'function', function: { name: 'weather', description: 'The weather', parameters } }];
+const tools = [{ type: 'function', function: { name: 'forecast', description: 'The forecast', parameters } }];
 
 for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/gpt-oss-120b']) {
   const messages = [{ role: 'user', content: 'Weather? [[sandbox tools=2]]' }];
@@ -33,7 +33,7 @@ for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/
   assert.equal(usage.completionTokens, 3);
 }
 
-for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+for (const [index, prompt] of JSON.parse(INTERRUPTED_PROMPTS).entries()) {
   const messages = [{ role: 'user', content: prompt }];
   const read = async () => {
     const request = { model: 'openai/gpt-oss-120b', messages, tools, stream: true };

@@ -12,7 +12,7 @@ from agents import (
     set_tracing_disabled,
 )
 from agents.mcp import MCPServerStdio
-from broken_streams import expect_errors
+from interrupted_streams import expect_errors
 from openai import AsyncOpenAI
 
 set_tracing_disabled(True)
@@ -42,18 +42,18 @@ async def main():
             for kind in [OpenAIResponsesModel, OpenAIChatCompletionsModel]:
                 model = kind(model=name, openai_client=client)
                 agent = Agent(name="Proof", instructions="Be brief.", model=model, tools=[picture], mcp_servers=[server])
-                for tool in ["picture", "weather"]:
+                for tool in ["picture", "forecast"]:
                     await ask(agent, f"Tell! [[sandbox tool={tool}]]")
 
 
 @function_tool
-def weather(city: str) -> str:
-    """Returns the weather of a city."""
+def forecast(city: str) -> str:
+    """Returns the forecast of a city."""
     return TOOL_RESULT
 
 
 async def read(kind, prompt):
-    agent = Agent(name="Proof", model=kind(model="openai/gpt-oss-120b", openai_client=client), tools=[weather])
+    agent = Agent(name="Proof", model=kind(model="openai/gpt-oss-120b", openai_client=client), tools=[forecast])
     async for _ in Runner.run_streamed(agent, prompt).stream_events():
         pass
 

@@ -4,7 +4,7 @@ import os
 
 from agno.agent import Agent, RunContentEvent, RunErrorEvent
 from agno.models.openai.like import OpenAILike
-from broken_streams import expect_errors
+from interrupted_streams import expect_errors
 from pydantic import BaseModel
 
 WORDS = "Hello [[sandbox tokens=3]]"
@@ -16,8 +16,8 @@ class Place(BaseModel):
     days: int
 
 
-def weather(city: str) -> str:
-    """Returns the weather of a city."""
+def forecast(city: str) -> str:
+    """Returns the forecast of a city."""
     return os.environ["TOOL_RESULT"]
 
 
@@ -42,9 +42,9 @@ for name in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
     whole = agent(name).run(WORDS)
     assert (whole.content, whole.metrics.output_tokens) == (SAID, 3)
     assert stream(agent(name), WORDS) == SAID
-    question = "Weather? [[sandbox tool=weather]]"
-    assert agent(name, tools=[weather]).run(question).content.startswith("every coin")
-    assert stream(agent(name, tools=[weather]), question).startswith("every coin")
+    question = "Weather? [[sandbox tool=forecast]]"
+    assert agent(name, tools=[forecast]).run(question).content.startswith("every coin")
+    assert stream(agent(name, tools=[forecast]), question).startswith("every coin")
     assert isinstance(agent(name, output_schema=Place).run("Where?").content, Place)
 
-expect_errors(lambda prompt: stream(agent("openai/gpt-oss-120b", tools=[weather]), prompt))
+expect_errors(lambda prompt: stream(agent("openai/gpt-oss-120b", tools=[forecast]), prompt))

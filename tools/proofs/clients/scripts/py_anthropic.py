@@ -4,7 +4,7 @@ import asyncio
 import os
 
 from anthropic import Anthropic, AsyncAnthropic
-from broken_streams import expect_errors
+from interrupted_streams import expect_errors
 
 options = {"base_url": os.environ["GATEWAY_URL"], "api_key": os.environ["API_KEY"], "max_retries": 0}
 TOOL_RESULT = os.environ["TOOL_RESULT"]
@@ -12,7 +12,7 @@ client = Anthropic(**options)
 WORDS = "Hello [[sandbox tokens=3]]"
 SAID = "every coin that"
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "enum": ["Ur"]}}, "required": ["city"]}
-TOOLS = [{"name": "weather", "description": "The weather", "input_schema": SCHEMA}]
+TOOLS = [{"name": "forecast", "description": "The forecast", "input_schema": SCHEMA}]
 
 
 def asked(model, content):

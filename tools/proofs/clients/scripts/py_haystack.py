@@ -5,7 +5,7 @@ from typing import Annotated
 
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
-from broken_streams import expect_errors
+from interrupted_streams import expect_errors
 from haystack.components.agents import Agent
 from haystack.components.embedders import OpenAITextEmbedder
 from haystack.components.generators.chat import OpenAIChatGenerator, OpenAIResponsesChatGenerator
@@ -22,8 +22,8 @@ SAID = "every coin that"
 
 
 @tool
-def weather(city: Annotated[str, "The city"]) -> str:
-    """Returns the weather of a city."""
+def forecast(city: Annotated[str, "The city"]) -> str:
+    """Returns the forecast of a city."""
     return os.environ["TOOL_RESULT"]
 
 
@@ -45,15 +45,15 @@ for model in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
         message = reply(generator, "Hello [[sandbox tokens=3]]", streaming_callback=chunks.append)
         assert ("".join(chunk.content for chunk in chunks), message.text) == (SAID, SAID)
         for streaming_callback in [None, chunks.append]:
-            agent = Agent(chat_generator=generator, tools=[weather], streaming_callback=streaming_callback)
-            assert agent.run(user("Weather? [[sandbox tool=weather]]"))["last_message"].text.startswith("every coin")
+            agent = Agent(chat_generator=generator, tools=[forecast], streaming_callback=streaming_callback)
+            assert agent.run(user("Weather? [[sandbox tool=forecast]]"))["last_message"].text.startswith("every coin")
 
 embedder = OpenAITextEmbedder(model="openai/text-embedding-3-small", **OPTIONS)
 assert len(embedder.run("one")["embedding"]) == 1536
 
 
 def read(kind, prompt):
-    generator = kind(model="openai/gpt-oss-120b", tools=[weather], streaming_callback=lambda chunk: None, **OPTIONS)
+    generator = kind(model="openai/gpt-oss-120b", tools=[forecast], streaming_callback=lambda chunk: None, **OPTIONS)
     message = reply(generator, prompt)
     # Haystack raises no error if a response failed. Only the metadata of the message says so.
     if message.meta.get("status") == "failed":

@@ -3,7 +3,7 @@
 import os
 
 import instructor
-from broken_streams import expect_errors
+from interrupted_streams import expect_errors
 from openai import OpenAI
 from pydantic import BaseModel, ConfigDict
 
@@ -34,9 +34,9 @@ for model in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
 
 
 class Weather(BaseModel):
-    """Returns the weather of a city."""
+    """Returns the forecast of a city."""
 
-    model_config = ConfigDict(title="weather")
+    model_config = ConfigDict(title="forecast")
     city: str
 
 

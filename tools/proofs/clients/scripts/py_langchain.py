@@ -2,7 +2,7 @@
 
 import os
 
-from broken_streams import expect_errors
+from interrupted_streams import expect_errors
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
@@ -19,8 +19,8 @@ class Place(BaseModel):
 
 
 @tool
-def weather(city: str) -> str:
-    """Returns the weather of a city."""
+def forecast(city: str) -> str:
+    """Returns the forecast of a city."""
     return os.environ["TOOL_RESULT"]
 
 
@@ -40,10 +40,10 @@ for model in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
             whole += chunk
         assert (text_of(whole), whole.usage_metadata["output_tokens"]) == (SAID, 3)
         question = HumanMessage("Weather? [[sandbox tools=2]]")
-        tooled = chat.bind_tools([weather])
+        tooled = chat.bind_tools([forecast])
         called = tooled.invoke([question])
         assert len(called.tool_calls) == 2
-        results = [weather.invoke(call) for call in called.tool_calls]
+        results = [forecast.invoke(call) for call in called.tool_calls]
         assert text_of(tooled.invoke([question, called, *results])).startswith("every coin")
         assert isinstance(chat.with_structured_output(Place).invoke("Where?"), Place)
 
@@ -52,5 +52,5 @@ assert len(embeddings.embed_query("one")) == 1536
 
 for use_responses_api in [False, True]:
     chat = ChatOpenAI(model="openai/gpt-oss-120b", max_retries=0, use_responses_api=use_responses_api, **options)
-    tooled = chat.bind_tools([weather])
+    tooled = chat.bind_tools([forecast])
     expect_errors(lambda prompt: list(tooled.stream(prompt)))

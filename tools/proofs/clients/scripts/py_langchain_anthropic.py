@@ -2,7 +2,7 @@
 
 import os
 
-from broken_streams import expect_errors
+from interrupted_streams import expect_errors
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
@@ -19,8 +19,8 @@ class Place(BaseModel):
 
 
 @tool
-def weather(city: str) -> str:
-    """Returns the weather of a city."""
+def forecast(city: str) -> str:
+    """Returns the forecast of a city."""
     return os.environ["TOOL_RESULT"]
 
 
@@ -36,12 +36,12 @@ for model in ["anthropic/claude-haiku-4.5", "claude-haiku-4-5", "openai/gpt-5-mi
     assert whole.usage_metadata["input_tokens"] == message.usage_metadata["input_tokens"]
     assert whole.response_metadata["stop_reason"] == "end_turn"
     question = HumanMessage("Weather? [[sandbox tools=2]]")
-    tooled = chat.bind_tools([weather])
+    tooled = chat.bind_tools([forecast])
     called = tooled.invoke([question])
     assert len(called.tool_calls) == 2
-    results = [weather.invoke(call) for call in called.tool_calls]
+    results = [forecast.invoke(call) for call in called.tool_calls]
     assert tooled.invoke([question, called, *results]).text.startswith("every coin")
     assert isinstance(chat.with_structured_output(Place).invoke("Where?"), Place)
 
-broken = ChatAnthropic(model="openai/gpt-oss-120b", max_retries=0, **OPTIONS).bind_tools([weather])
+broken = ChatAnthropic(model="openai/gpt-oss-120b", max_retries=0, **OPTIONS).bind_tools([forecast])
 expect_errors(lambda prompt: list(broken.stream(prompt)))

@@ -10,7 +10,7 @@ options = {"api_base": URL, "api_key": os.environ["API_KEY"], "num_retries": 0}
 WORDS = [{"role": "user", "content": "Hello [[sandbox tokens=3]]"}]
 SAID = "every coin that"
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string", "enum": ["Ur"]}}, "required": ["city"]}
-TOOLS = [{"type": "function", "function": {"name": "weather", "description": "The weather", "parameters": PARAMETERS}}]
+TOOLS = [{"type": "function", "function": {"name": "forecast", "description": "The forecast", "parameters": PARAMETERS}}]
 
 for name in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
     # LiteLLM's prefix selects the protocol; the rest is the model id of the gateway.

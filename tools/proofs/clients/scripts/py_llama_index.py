@@ -10,8 +10,8 @@ WORDS = "Hello [[sandbox tokens=3]]"
 SAID = "every coin that"
 
 
-def weather(city: str) -> str:
-    """Returns the weather of a city."""
+def forecast(city: str) -> str:
+    """Returns the forecast of a city."""
     return os.environ["TOOL_RESULT"]
 
 
@@ -27,7 +27,7 @@ for model in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
     )
     assert llm.chat([ChatMessage(WORDS)]).message.content == SAID
     assert [chunk.message.content for chunk in llm.stream_chat([ChatMessage(WORDS)])][-1] == SAID
-    tool = FunctionTool.from_defaults(weather)
+    tool = FunctionTool.from_defaults(forecast)
     history = [ChatMessage("Weather? [[sandbox tools=2]]")]
     called = llm.chat_with_tools([tool], chat_history=history, allow_parallel_tool_calls=True)
     calls = llm.get_tool_calls_from_response(called)

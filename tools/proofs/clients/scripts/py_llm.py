@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import llm
-from broken_streams import expect_errors
+from interrupted_streams import expect_errors
 from pydantic import BaseModel
 
 user_dir = Path.home() / "llm"
@@ -36,8 +36,8 @@ class Place(BaseModel):
     days: int
 
 
-def weather(city: str) -> str:
-    """Returns the weather of a city."""
+def forecast(city: str) -> str:
+    """Returns the forecast of a city."""
     return os.environ["TOOL_RESULT"]
 
 
@@ -47,13 +47,13 @@ for name in NAMES[:2]:
         for stream in [False, True]:
             response = model.prompt(WORDS, stream=stream, **KEY)
             assert ("".join(response), response.usage().output) == (SAID, 3)
-            question = "Weather? [[sandbox tool=weather]]"
-            assert model.chain(question, tools=[weather], stream=stream, **KEY).text().startswith("every coin")
+            question = "Weather? [[sandbox tool=forecast]]"
+            assert model.chain(question, tools=[forecast], stream=stream, **KEY).text().startswith("every coin")
         assert Place.model_validate_json(model.prompt("Where?", schema=Place, **KEY).text())
 
 
 def read(model, prompt):
-    response = model.prompt(prompt, tools=[weather], **KEY)
+    response = model.prompt(prompt, tools=[forecast], **KEY)
     response.text()
     # Over Responses, llm raises no error if a response failed. It only keeps no response then.
     if response.response_json is None:

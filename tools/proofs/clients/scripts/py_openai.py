@@ -28,8 +28,8 @@ PARAMETERS = {
     "required": ["city"],
     "additionalProperties": False,
 }
-CHAT_TOOL = {"type": "function", "function": {"name": "weather", "parameters": PARAMETERS, "strict": True}}
-TOOL = {"type": "function", "name": "weather", "parameters": PARAMETERS, "strict": True}
+CHAT_TOOL = {"type": "function", "function": {"name": "forecast", "parameters": PARAMETERS, "strict": True}}
+TOOL = {"type": "function", "name": "forecast", "parameters": PARAMETERS, "strict": True}
 
 
 def user(content):
@@ -97,7 +97,7 @@ def reads(prompt):
         pass
 
 
-for number, prompt in enumerate(json.loads(os.environ.get("BROKEN_PROMPTS", "[]")), 1):
+for number, prompt in enumerate(json.loads(os.environ.get("INTERRUPTED_PROMPTS", "[]")), 1):
     try:
         reads(prompt)
     except APIError:

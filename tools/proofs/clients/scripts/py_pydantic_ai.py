@@ -4,7 +4,7 @@ import asyncio
 import os
 
 from anthropic import AsyncAnthropic
-from broken_streams import expect_errors
+from interrupted_streams import expect_errors
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 from pydantic_ai import Agent
@@ -24,8 +24,8 @@ class Place(BaseModel):
     days: int
 
 
-def weather(city: str) -> str:
-    """Returns the weather of a city."""
+def forecast(city: str) -> str:
+    """Returns the forecast of a city."""
     return os.environ["TOOL_RESULT"]
 
 
@@ -45,8 +45,8 @@ async def chats(model):
         assert "".join([text async for text in streamed.stream_text(delta=True)]) == SAID
         assert streamed.usage.output_tokens == 3
         assert streamed.response.finish_reason == "stop"
-    agent = Agent(model, tools=[weather])
-    question = "Weather? [[sandbox tool=weather]]"
+    agent = Agent(model, tools=[forecast])
+    question = "Weather? [[sandbox tool=forecast]]"
     assert (await agent.run(question)).output.startswith("every coin")
     async with agent.run_stream(question) as streamed:
         assert (await streamed.get_output()).startswith("every coin")
@@ -61,7 +61,7 @@ async def main():
 
 async def read(kind, prompt):
     model = list(models("openai/gpt-oss-120b"))[kind]
-    async with Agent(model, tools=[weather]).run_stream(prompt) as streamed:
+    async with Agent(model, tools=[forecast]).run_stream(prompt) as streamed:
         async for _ in streamed.stream_text():
             pass
 

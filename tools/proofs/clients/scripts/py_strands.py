@@ -3,7 +3,7 @@
 import asyncio
 import os
 
-from broken_streams import expect_errors
+from interrupted_streams import expect_errors
 from pydantic import BaseModel
 from strands import Agent, tool
 from strands.models.openai import OpenAIModel
@@ -22,8 +22,8 @@ class Place(BaseModel):
 
 
 @tool
-def weather(city: str) -> str:
-    """Returns the weather of a city."""
+def forecast(city: str) -> str:
+    """Returns the forecast of a city."""
     return os.environ["TOOL_RESULT"]
 
 
@@ -46,9 +46,9 @@ for name in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
         assert (str(whole).strip(), whole.stop_reason) == (SAID, "end_turn")
         assert whole.metrics.accumulated_usage["outputTokens"] == 3
         assert asyncio.run(stream(agent(model), WORDS)) == SAID
-        assert str(agent(model, tools=[weather])("Weather? [[sandbox tool=weather]]")).startswith("every coin")
+        assert str(agent(model, tools=[forecast])("Weather? [[sandbox tool=forecast]]")).startswith("every coin")
         assert isinstance(agent(model)("Where?", structured_output_model=Place).structured_output, Place)
 
 for kind in [OpenAIModel, OpenAIResponsesModel]:
     broken = kind(client_args=CLIENT, model_id="openai/gpt-oss-120b")
-    expect_errors(lambda prompt: asyncio.run(stream(agent(broken, tools=[weather]), prompt)))
+    expect_errors(lambda prompt: asyncio.run(stream(agent(broken, tools=[forecast]), prompt)))

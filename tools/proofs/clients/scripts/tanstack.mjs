@@ -4,10 +4,10 @@ import { chat, toolDefinition } from '@tanstack/ai';
 import { openaiCompatibleText } from '@tanstack/ai-openai/compatible';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_RESULT, BROKEN_PROMPTS = '[]' } = process.env;
-const weather = toolDefinition({
-  name: 'weather',
-  description: 'Returns the weather of a city',
+const { GATEWAY_URL, API_KEY, TOOL_RESULT, INTERRUPTED_PROMPTS = '[]' } = process.env;
+const forecast = toolDefinition({
+  name: 'forecast',
+  description: 'Returns the forecast of a city',
   inputSchema: z.object({ city: z.enum(['Ur']) }),
 }).server(async () => TOOL_RESULT);
 
@@ -39,16 +39,16 @@ for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
     assert.equal(finishReason, 'stop');
     assert.equal(usage.completionTokens, 3);
 
-    const question = [{ role: 'user', content: 'Weather? [[sandbox tool=weather]]' }];
-    assert.match((await read(chat({ adapter, messages: question, tools: [weather] }))).text, /^every coin/);
+    const toolMessages = [{ role: 'user', content: 'Weather? [[sandbox tool=forecast]]' }];
+    assert.match((await read(chat({ adapter, messages: toolMessages, tools: [forecast] }))).text, /^every coin/);
   }
 }
 
 for (const api of ['chat-completions', 'responses']) {
   const adapter = createAdapter('openai/gpt-oss-120b', api);
-  for (const [index, prompt] of JSON.parse(BROKEN_PROMPTS).entries()) {
+  for (const [index, prompt] of JSON.parse(INTERRUPTED_PROMPTS).entries()) {
     const messages = [{ role: 'user', content: prompt }];
-    const readBroken = () => read(chat({ adapter, messages, tools: [weather] }));
-    await assert.rejects(readBroken, Error, `stream ${index + 1} ended without an error`);
+    const readInterrupted = () => read(chat({ adapter, messages, tools: [forecast] }));
+    await assert.rejects(readInterrupted, Error, `stream ${index + 1} ended without an error`);
   }
 }

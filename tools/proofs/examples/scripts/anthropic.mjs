@@ -54,12 +54,12 @@ const messages = {
   'message: basic': async () => assertMessage(await create()),
   'message: system prompt': async () => assertMessage(await create({ system: 'You are a seasoned data scientist.' })),
   'message: several turns': async () => {
-    const turns = [user('Hello, Claude'), { role: 'assistant', content: 'Hello!' }, user('Describe LLMs to me')];
-    assertMessage(await create({ messages: turns }));
+    const history = [user('Hello, Claude'), { role: 'assistant', content: 'Hello!' }, user('Describe LLMs to me')];
+    assertMessage(await create({ messages: history }));
   },
   'message: prefilled': async () => {
-    const turns = [user('What is Latin for ant? (A) Apoidea, (B) Formicidae'), { role: 'assistant', content: '(' }];
-    assertMessage(await create({ messages: turns }));
+    const history = [user('What is Latin for ant? (A) Apoidea, (B) Formicidae'), { role: 'assistant', content: '(' }];
+    assertMessage(await create({ messages: history }));
   },
   'message: prefilled, Claude 4.6 or later': () =>
     create({ model: 'claude-opus-4-6', messages: [user('Hello'), { role: 'assistant', content: '(' }] }),
@@ -91,13 +91,13 @@ const messages = {
 
 const toolUse = {
   'tools: use and result': async () => {
-    const turns = [user(FORECAST_PROMPT)];
-    const called = await create({ messages: turns, tools });
+    const history = [user(FORECAST_PROMPT)];
+    const called = await create({ messages: history, tools });
     const [{ id, input }] = findCalls(called, 'get_weather');
     assert.ok('location' in input);
-    turns.push({ role: 'assistant', content: called.content });
-    turns.push(user([{ type: 'tool_result', tool_use_id: id, content: '15 degrees' }]));
-    assertMessage(await create({ messages: turns, tools }));
+    history.push({ role: 'assistant', content: called.content });
+    history.push(user([{ type: 'tool_result', tool_use_id: id, content: '15 degrees' }]));
+    assertMessage(await create({ messages: history, tools }));
   },
   'tools: streaming': async () => {
     const stream = client.messages.stream(base({ messages: [user(FORECAST_PROMPT)], tools }));
@@ -111,18 +111,18 @@ const toolUse = {
     assert.equal(findCalls(await create({ tools, tool_choice: { type: 'any' } }), 'get_weather').length, 1),
   'tools: none': async () => assertMessage(await create({ tools, tool_choice: { type: 'none' } })),
   'tools: parallel calls': async () => {
-    const turns = [user('The weather in SF and NYC? [[sandbox tools=2]]')];
-    const called = await create({ messages: turns, tools });
+    const history = [user('The weather in SF and NYC? [[sandbox tools=2]]')];
+    const called = await create({ messages: history, tools });
     const calls = findCalls(called, 'get_weather');
     assert.equal(calls.length, 2);
-    turns.push({ role: 'assistant', content: called.content });
-    turns.push(user(calls.map(({ id }) => ({ type: 'tool_result', tool_use_id: id, content: '15 degrees' }))));
-    assertMessage(await create({ messages: turns, tools }));
+    history.push({ role: 'assistant', content: called.content });
+    history.push(user(calls.map(({ id }) => ({ type: 'tool_result', tool_use_id: id, content: '15 degrees' }))));
+    assertMessage(await create({ messages: history, tools }));
   },
   'tools: no parallel calls': async () => {
-    const turns = [user('The weather in SF and NYC? [[sandbox tools=2]]')];
+    const history = [user('The weather in SF and NYC? [[sandbox tools=2]]')];
     const tool_choice = { type: 'auto', disable_parallel_tool_use: true };
-    assert.equal(findCalls(await create({ messages: turns, tools, tool_choice }), 'get_weather').length, 1);
+    assert.equal(findCalls(await create({ messages: history, tools, tool_choice }), 'get_weather').length, 1);
   },
   'tools: strict': async () => {
     const strict = [{ ...tools[0], strict: true, input_schema: { ...input_schema, additionalProperties: false } }];
@@ -144,8 +144,8 @@ const toolUse = {
   },
   'tools: text editor': async () => {
     const editor = { type: 'text_editor_20250728', name: 'str_replace_based_edit_tool', max_characters: 10_000 };
-    const turns = [user('Fix primes.py [[sandbox tool=str_replace_based_edit_tool]]')];
-    assert.equal(findCalls(await create({ messages: turns, tools: [editor] }), editor.name).length, 1);
+    const history = [user('Fix primes.py [[sandbox tool=str_replace_based_edit_tool]]')];
+    assert.equal(findCalls(await create({ messages: history, tools: [editor] }), editor.name).length, 1);
   },
   'tools: memory': async () => {
     const memory = { type: 'memory_20250818', name: 'memory' };
@@ -168,8 +168,8 @@ const toolUse = {
   'tools: computer toolset': () => create({ tools: [{ type: 'computer_toolset_20260801' }] }),
   'tools: web search': async () => {
     const search = { type: 'web_search_20250305', name: 'web_search', max_uses: 5 };
-    const turns = [user('What is the weather in NYC? [[sandbox tool=web_search]]')];
-    const { content, usage } = await create({ messages: turns, tools: [search] });
+    const history = [user('What is the weather in NYC? [[sandbox tool=web_search]]')];
+    const { content, usage } = await create({ messages: history, tools: [search] });
     assert.ok(content.some(({ type }) => type === 'server_tool_use'));
     assert.ok(content.some(({ type }) => type === 'web_search_tool_result'));
     assert.ok(content.some(({ citations }) => citations?.[0]?.type === 'web_search_result_location'));
@@ -177,8 +177,8 @@ const toolUse = {
   },
   'tools: web search, streaming': async () => {
     const search = { type: 'web_search_20250305', name: 'web_search', max_uses: 5 };
-    const turns = [user('What is the weather in NYC? [[sandbox tool=web_search]]')];
-    const { content } = await client.messages.stream(base({ messages: turns, tools: [search] })).finalMessage();
+    const history = [user('What is the weather in NYC? [[sandbox tool=web_search]]')];
+    const { content } = await client.messages.stream(base({ messages: history, tools: [search] })).finalMessage();
     assert.ok(content.some(({ citations }) => citations?.length > 0));
   },
   'tools: web fetch': () => create({ tools: [{ type: 'web_fetch_20250910', name: 'web_fetch', max_uses: 5 }] }),
@@ -197,24 +197,24 @@ const toolUse = {
 
 const features = {
   'thinking: extended': async () => {
-    const turns = [user('Are there infinite primes? [[sandbox tokens=40 reasoning=20]]')];
-    const message = await create({ messages: turns, thinking: THINKING });
+    const history = [user('Are there infinite primes? [[sandbox tokens=40 reasoning=20]]')];
+    const message = await create({ messages: history, thinking: THINKING });
     assertMessage(message);
     assert.equal(message.content[0].type, 'thinking');
     assert.ok(message.content[0].signature.length > 0);
-    turns.push({ role: 'assistant', content: message.content }, user('Thanks. And twin primes?'));
-    assertMessage(await create({ messages: turns, thinking: THINKING }));
+    history.push({ role: 'assistant', content: message.content }, user('Thanks. And twin primes?'));
+    assertMessage(await create({ messages: history, thinking: THINKING }));
   },
   'thinking: streaming': async () => {
-    const turns = [user('Are there infinite primes? [[sandbox tokens=40 reasoning=20]]')];
-    const events = await collect(await create({ messages: turns, thinking: THINKING, stream: true }));
+    const history = [user('Are there infinite primes? [[sandbox tokens=40 reasoning=20]]')];
+    const events = await collect(await create({ messages: history, thinking: THINKING, stream: true }));
     assert.ok(events.some(({ delta }) => delta?.type === 'thinking_delta'));
     assert.ok(events.some(({ delta }) => delta?.type === 'signature_delta'));
   },
   'thinking: adaptive': async () => {
-    const turns = [user('Are there infinite primes? [[sandbox tokens=40 reasoning=20]]')];
+    const history = [user('Are there infinite primes? [[sandbox tokens=40 reasoning=20]]')];
     const options = { thinking: { type: 'adaptive' }, output_config: { effort: 'medium' } };
-    assertMessage(await create({ model: 'claude-opus-4-6', messages: turns, ...options }));
+    assertMessage(await create({ model: 'claude-opus-4-6', messages: history, ...options }));
   },
   'prompt caching: five minutes': async () => {
     const system = [
@@ -259,7 +259,7 @@ const features = {
     assert.equal(typeof parsed_output.email, 'string');
   },
   'context: clear thinking': async () => {
-    const edits = [{ type: 'clear_thinking_20251015', keep: 'all' }];
+    const edits = [JSON.parse('{"type":"clear_thinking_20251015","keep":"all"}')];
     const request = { thinking: THINKING, context_management: { edits } };
     assertMessage(await beta(['context-management-2025-06-27'], request));
   },

@@ -66,4 +66,4 @@ export const TOOLS = [{ type: 'function', ...forecastFunction }];
 export const FORECAST_PROMPT = 'What is the weather in Paris? [[sandbox tool=get_weather]]';
 export const Step = z.object({ explanation: z.string(), output: z.string() });
 export const CalendarEvent = z.object({ name: z.string(), date: z.string(), participants: z.array(z.string()) });
-export const Solution = z.object({ steps: z.array(Step), final_answer: z.string() });
+export const Solution = z.object({ steps: z.array(Step), final_result: z.string() });

@@ -73,7 +73,7 @@ const responses = {
   'response: structured output': async () => {
     const text = { format: zodTextFormat(Solution, 'solution') };
     const { output_parsed } = await client.responses.parse({ model: MODEL, input: 'Solve 8x + 7 = -23', text });
-    assert.equal(typeof output_parsed.final_answer, 'string');
+    assert.equal(typeof output_parsed.final_result, 'string');
   },
   'response: JSON mode': async () => {
     const { output_text } = await respond({ input: 'Return JSON', text: { format: { type: 'json_object' } } });
@@ -209,8 +209,8 @@ const media = {
   'transcription: word timestamps': async () => {
     const options = { response_format: 'verbose_json', timestamp_granularities: ['word'] };
     const request = { file: await createWav(), model: 'whisper-1', ...options };
-    const { words } = await client.audio.transcriptions.create(request);
-    assert.equal(typeof words[0].start, 'number');
+    const transcription = await client.audio.transcriptions.create(request);
+    assert.equal(typeof transcription.words[0].start, 'number');
   },
   'translation: default': async () => client.audio.translations.create({ file: await createWav(), model: 'whisper-1' }),
   'voice: create': async () =>

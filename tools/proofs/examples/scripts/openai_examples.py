@@ -34,7 +34,7 @@ class Step(BaseModel):
 
 class Solution(BaseModel):
     steps: list[Step]
-    final_answer: str
+    final_result: str
 
 
 PARAMETERS = {

@@ -56,32 +56,32 @@ func checkSaid(message *schema.Message) {
 	proof.CheckSaid(message.Content, meta.FinishReason, meta.Usage.CompletionTokens)
 }
 
-func chats(name string, weather tool.BaseTool) {
+func chats(name string, forecast tool.BaseTool) {
 	model := createModel(name)
 	checkSaid(proof.Must(model.Generate(ctx, user(proof.Words))))
 	checkSaid(proof.Must(readAll(model.Stream(ctx, user(proof.Words)))))
 
 	agent := proof.Must(react.NewAgent(ctx, &react.AgentConfig{
-		ToolCallingModel: model, ToolsConfig: compose.ToolsNodeConfig{Tools: []tool.BaseTool{weather}}}))
+		ToolCallingModel: model, ToolsConfig: compose.ToolsNodeConfig{Tools: []tool.BaseTool{forecast}}}))
 	proof.CheckAnswer(proof.Must(agent.Generate(ctx, user(proof.Question))).Content)
 	proof.CheckAnswer(proof.Must(readAll(agent.Stream(ctx, user(proof.Question)))).Content)
 }
 
 func main() {
 	calls := 0
-	weather := proof.Must(utils.InferTool("weather", "Returns the weather of a city",
+	forecast := proof.Must(utils.InferTool("forecast", "Returns the forecast of a city",
 		func(_ context.Context, in input) (string, error) {
 			proof.Check(in.City == "Ur", "the city is %q", in.City)
 			calls++
 			return proof.ToolResult, nil
 		}))
 	for _, name := range proof.Models {
-		chats(name, weather)
+		chats(name, forecast)
 	}
 	proof.Check(calls == 8, "the tool ran %d times", calls)
-	info := proof.Must(weather.Info(ctx))
+	info := proof.Must(forecast.Info(ctx))
 	model := proof.Must(createModel(proof.Reasoning).WithTools([]*schema.ToolInfo{info}))
-	proof.CheckBrokenStreams(func(prompt string) error {
+	proof.CheckInterruptedStreams(func(prompt string) error {
 		_, err := readAll(model.Stream(ctx, user(prompt)))
 		return err
 	})

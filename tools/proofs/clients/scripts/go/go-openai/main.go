@@ -14,8 +14,8 @@ import (
 var (
 	ctx     = context.Background()
 	client  = createClient()
-	weather = openai.FunctionDefinition{Name: "weather", Parameters: proof.Parameters, Strict: true}
-	tools   = []openai.Tool{{Type: openai.ToolTypeFunction, Function: &weather}}
+	forecast = openai.FunctionDefinition{Name: "forecast", Parameters: proof.Parameters, Strict: true}
+	tools   = []openai.Tool{{Type: openai.ToolTypeFunction, Function: &forecast}}
 )
 
 func createClient() *openai.Client {
@@ -132,7 +132,7 @@ func main() {
 	for _, item := range proof.Must(client.CreateEmbeddings(ctx, request)).Data {
 		proof.Check(len(item.Embedding) == 1536, "%d dimensions", len(item.Embedding))
 	}
-	proof.CheckBrokenStreams(func(prompt string) error {
+	proof.CheckInterruptedStreams(func(prompt string) error {
 		request := ask(proof.Reasoning, prompt)
 		request.Tools = tools
 		_, err := stream(request)

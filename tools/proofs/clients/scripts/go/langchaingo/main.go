@@ -13,7 +13,7 @@ import (
 var (
 	ctx   = context.Background()
 	tools = llms.WithTools([]llms.Tool{{Type: "function", Function: &llms.FunctionDefinition{
-		Name: "weather", Description: "Returns the weather of a city", Parameters: proof.Parameters, Strict: true}}})
+		Name: "forecast", Description: "Returns the forecast of a city", Parameters: proof.Parameters, Strict: true}}})
 )
 
 func createModel(name string) *openai.LLM {
@@ -51,7 +51,7 @@ func chats(name string) {
 	for _, call := range called.ToolCalls {
 		proof.CheckArguments(call.FunctionCall.Arguments)
 		turn.Parts = append(turn.Parts, call)
-		result := llms.ToolCallResponse{ToolCallID: call.ID, Name: "weather", Content: proof.ToolResult}
+		result := llms.ToolCallResponse{ToolCallID: call.ID, Name: "forecast", Content: proof.ToolResult}
 		results = append(results, llms.MessageContent{
 			Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{result}})
 	}
@@ -68,7 +68,7 @@ func main() {
 		proof.Check(len(item) == 1536, "%d dimensions", len(item))
 	}
 	ignore := llms.WithStreamingFunc(func(context.Context, []byte) error { return nil })
-	proof.CheckBrokenStreams(func(prompt string) error {
+	proof.CheckInterruptedStreams(func(prompt string) error {
 		_, err := model.GenerateContent(ctx, user(prompt), tools, ignore)
 		return err
 	})

@@ -13,7 +13,7 @@ const (
 	// Words is a prompt that is answered with Said, in three tokens.
 	Words = "Hello [[sandbox tokens=3]]"
 	Said  = "every coin that"
-	// Question is a prompt that makes the model call the weather tool twice, and then answer with more than Said.
+	// Question is a prompt that makes the model call the forecast tool twice, and then answer with more than Said.
 	Question = "Weather? [[sandbox tools=2]]"
 	GPT      = "openai/gpt-5-mini"
 	Claude   = "anthropic/claude-haiku-4.5"
@@ -27,7 +27,7 @@ var (
 	APIKey     = os.Getenv("API_KEY")
 	ToolResult = os.Getenv("TOOL_RESULT")
 	Models     = []string{GPT, Claude}
-	// Parameters is the JSON schema of the weather tool.
+	// Parameters is the JSON schema of the forecast tool.
 	Parameters = map[string]any{
 		"type":                 "object",
 		"properties":           map[string]any{"city": map[string]any{"type": "string", "enum": []string{"Ur"}}},
@@ -93,7 +93,7 @@ func CheckAnswer(text string) {
 	}
 }
 
-// CheckArguments checks the arguments of a call of the weather tool.
+// CheckArguments checks the arguments of a call of the forecast tool.
 func CheckArguments(arguments string) {
 	var parsed map[string]any
 	if json.Unmarshal([]byte(arguments), &parsed) != nil || len(parsed) != 1 || parsed["city"] != "Ur" {
@@ -109,12 +109,12 @@ func CheckPlace(text string) {
 	}
 }
 
-// CheckBrokenStreams streams a chat for each of the broken prompts. Each must return an error.
-func CheckBrokenStreams(stream func(prompt string) error) {
+// CheckInterruptedStreams streams a chat for each of the prompts. Each must return an error.
+func CheckInterruptedStreams(stream func(prompt string) error) {
 	var prompts []string
-	if text := os.Getenv("BROKEN_PROMPTS"); text != "" {
+	if text := os.Getenv("INTERRUPTED_PROMPTS"); text != "" {
 		if err := json.Unmarshal([]byte(text), &prompts); err != nil {
-			fail("BROKEN_PROMPTS: %v", err)
+			fail("INTERRUPTED_PROMPTS: %v", err)
 		}
 	}
 	for index, prompt := range prompts {

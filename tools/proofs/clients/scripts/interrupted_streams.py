@@ -6,7 +6,7 @@ import os
 
 def expect_errors(read):
     """Calls `read` with each prompt whose stream breaks. `read` must stream a chat with it to the end."""
-    for number, prompt in enumerate(json.loads(os.environ.get("BROKEN_PROMPTS", "[]")), 1):
+    for number, prompt in enumerate(json.loads(os.environ.get("INTERRUPTED_PROMPTS", "[]")), 1):
         try:
             read(prompt)
         except Exception:

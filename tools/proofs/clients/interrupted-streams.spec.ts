@@ -1,8 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
-import { type BrokenStreams, createBrokenPrompts, isBroken, listBrokenStreamFaults } from './broken-streams.ts';
+import {
+  createInterruptedPrompts,
+  type InterruptedStreams,
+  isInterrupted,
+  listInterruptionFaults,
+} from './interrupted-streams.ts';
 import type { RecordedExchange } from './recording-wire.ts';
 
-const PROMPTS = createBrokenPrompts('any');
+const PROMPTS = createInterruptedPrompts('any');
 
 function createExchange(index: number, more: Partial<RecordedExchange> = {}): RecordedExchange {
   return {
@@ -12,7 +17,7 @@ function createExchange(index: number, more: Partial<RecordedExchange> = {}): Re
     sent: { messages: [{ role: 'user', content: PROMPTS[index] }] },
     status: index === 0 ? 502 : 200,
     streamed: index > 0,
-    response: 'data: {"name":"weather"}\n\n',
+    response: 'data: {"name":"forecast"}\n\n',
     ...more,
   };
 }
@@ -20,17 +25,17 @@ function createExchange(index: number, more: Partial<RecordedExchange> = {}): Re
 const UNBILLED = [0, 7];
 const billed = PROMPTS.flatMap((_, index) => (UNBILLED.includes(index) ? [] : [[`any-${index + 1}`, 1] as const]));
 const EXCHANGES = PROMPTS.map((_, index) => createExchange(index));
-const well: BrokenStreams = { clientName: 'any', exchanges: EXCHANGES, billedCalls: new Map(billed), failed: 10 };
+const well: InterruptedStreams = { clientName: 'any', exchanges: EXCHANGES, billedCalls: new Map(billed), failed: 10 };
 const replace = (index: number, more: Partial<RecordedExchange>) => EXCHANGES.with(index, createExchange(index, more));
 
 test('a request is recognised by its prompt', () => {
-  expect(EXCHANGES.every(isBroken)).toBe(true);
-  expect(isBroken(createExchange(0, { sent: { messages: [{ role: 'user', content: 'Hello' }] } }))).toBe(false);
-  expect(isBroken(createExchange(0, { sent: undefined }))).toBe(false);
+  expect(EXCHANGES.every(isInterrupted)).toBe(true);
+  expect(isInterrupted(createExchange(0, { sent: { messages: [{ role: 'user', content: 'Hello' }] } }))).toBe(false);
+  expect(isInterrupted(createExchange(0, { sent: undefined }))).toBe(false);
 });
 
-describe('broken streams', () => {
-  test.each<[string, Partial<BrokenStreams>]>([
+describe('interrupted streams', () => {
+  test.each<[string, Partial<InterruptedStreams>]>([
     ['none was sent', { exchanges: [], failed: 0 }],
     ['each was sent and billed once', {}],
     ['the first was sent again', { exchanges: [...EXCHANGES, createExchange(0)], failed: 11 }],
@@ -40,27 +45,27 @@ describe('broken streams', () => {
     ],
     ['hidden reasoning has an error status', { exchanges: replace(4, { status: 502 }) }],
   ])('pass if %s', (_, more) => {
-    expect(listBrokenStreamFaults({ ...well, ...more })).toEqual([]);
+    expect(listInterruptionFaults({ ...well, ...more })).toEqual([]);
   });
 
-  test.each<[string, Partial<BrokenStreams>]>([
+  test.each<[string, Partial<InterruptedStreams>]>([
     [
-      'stream 3, broken in the text: it was not sent',
+      'stream 3, interrupted in the text: it was not sent',
       { exchanges: EXCHANGES.toSpliced(2, 1), failed: 9, billedCalls: new Map(billed.toSpliced(1, 1)) },
     ],
     ['/v1/chat/completions was called 2 times', { exchanges: [...EXCHANGES, createExchange(7)], failed: 11 }],
     ['/v1/chat/completions was rejected: 400', { exchanges: [...EXCHANGES, createExchange(1, { status: 400 })] }],
     [
-      'stream 1, broken before the first byte: /v1/chat/completions did not fail',
+      'stream 1, interrupted before the first byte: /v1/chat/completions did not fail',
       { exchanges: replace(0, { status: 200 }) },
     ],
-    ['has no call of the tool weather', { exchanges: replace(3, { response: '' }) }],
+    ['has no call of the tool forecast', { exchanges: replace(3, { response: '' }) }],
     [
-      'stream 6, broken between the finish reason and the usage: the provider billed 2 calls for 1',
+      'stream 6, interrupted between the finish reason and the usage: the provider billed 2 calls for 1',
       { billedCalls: new Map([...billed, ['any-6', 2]]) },
     ],
     ['10 streams broke, the history has 9 errors', { failed: 9 }],
   ])('fail with the fault "%s"', (fault, more) => {
-    expect(listBrokenStreamFaults({ ...well, ...more })).toEqual([expect.stringContaining(fault)]);
+    expect(listInterruptionFaults({ ...well, ...more })).toEqual([expect.stringContaining(fault)]);
   });
 });
