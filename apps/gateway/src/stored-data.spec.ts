@@ -176,7 +176,7 @@ describe('a read', () => {
 function withoutAddedFields(body: string): string {
   return body
     .replace(/"(input|output)_unit":("\w+"|null),/g, '')
-    .replace(/"models":null,"blocked":false,"metadata":\{\},/g, '')
+    .replace(/"models":null,"blocked":false,"metadata":\{\},"dedupe_seconds":null,/g, '')
     .replace(/,"pagination":\{"page":1,"page_count":100,"total":\d+,"total_pages":\d+\}/, '')
     .replace('"object":"video",', '')
     .replace(/"created_at":\d+,"completed_at":.*"polling_url":"[^"]+",/, '')

@@ -25,7 +25,7 @@ const REMADE = [
   'es.origin',
   'es.contracts',
   ...projections.map(({ name }) => `books.${name}`),
-  ...['books.checkpoints', 'es.snapshots', 'es.checkpoints', 'es.due', 'app.stored_bytes'],
+  ...['books.checkpoints', 'books.query_counts', 'es.snapshots', 'es.checkpoints', 'es.due', 'app.stored_bytes'],
   ...['public.migrations', 'public.leases', 'public.processes', 'limits.challenges', 'limits.counted'],
   ...['limits.samples', 'public.rate_quotes', 'public.agreed_rates'],
 ];

@@ -38,6 +38,7 @@ describe('a key', () => {
         models: null,
         blocked: false,
         metadata: {},
+        dedupe_seconds: null,
         created_at: expect.stringMatching(INSTANT),
         updated_at: expect.stringMatching(INSTANT),
         deleted_at: null,

@@ -77,6 +77,7 @@ describe('while the projector is paused, the gateway', () => {
       models: null,
       blocked: false,
       metadata: {},
+      dedupe_seconds: null,
       created_at: expect.any(String),
       updated_at: body.data.created_at,
       deleted_at: null,
