@@ -1,6 +1,7 @@
 /**
- * Clients for Go. Each has a program in the Go module `scripts/go`, which pins all versions, also the ones here. The
- * programs are built when a proof needs them. What the builds download and compile is below `.proofs/`.
+ * Clients for Go and Rust. Each has a program in the Go module `scripts/go` or in the Cargo package `scripts/rust`,
+ * which pin all versions, also the ones here, and are built when a proof needs them. What the builds download and compile
+ * is below `.proofs/`.
  */
 import path from 'node:path';
 import { type Client, createEnvironment, getScriptPath, type Stage } from './client.ts';
@@ -10,7 +11,9 @@ import { PROOFS_DIR, runOrThrow } from './install.ts';
 const BUILT_WITHIN_MS = 3_600_000;
 
 const GO_DIR = getScriptPath('go');
+const RUST_DIR = getScriptPath('rust');
 const GO_BUILD = path.join(PROOFS_DIR, 'go');
+const RUST_BUILD = path.join(PROOFS_DIR, 'rust');
 
 async function buildGo(program: string): Promise<string> {
   const env = {
@@ -23,6 +26,13 @@ async function buildGo(program: string): Promise<string> {
   const folder = path.join(GO_BUILD, 'bin');
   await build(['go', 'build', '-o', `${folder}/`, `./${program}`], { cwd: GO_DIR, env, compiler: 'Go 1.26' });
   return folder;
+}
+
+async function buildRust(program: string): Promise<string> {
+  const env = { CARGO_HOME: path.join(RUST_BUILD, 'home'), CARGO_TARGET_DIR: path.join(RUST_BUILD, 'target') };
+  const command = ['cargo', 'build', '--quiet', '--locked', '--bin', program];
+  await build(command, { cwd: RUST_DIR, env, compiler: 'Rust 1.95' });
+  return path.join(RUST_BUILD, 'target/debug');
 }
 
 interface BuildOptions {
@@ -52,7 +62,19 @@ function createGoClient(name: string, description: string, module: string, versi
   return { name, description, program, command: createCommand(name) };
 }
 
+/** @param name the name of the client, of its crate, and of a program in `scripts/rust` */
+function createRustClient(name: string, description: string, version: string): Client {
+  const program = { language: 'Rust', package: name, version, build: () => buildRust(name) };
+  return { name, description, program, command: createCommand(name) };
+}
+
 export const COMPILED_CLIENTS: readonly Client[] = [
+  createGoClient(
+    'openai-go',
+    'chats and Responses, complete and streaming with its accumulator, tools, structured output, embeddings',
+    'github.com/openai/openai-go/v3',
+    '3.99.0',
+  ),
   createGoClient(
     'go-openai',
     'chats and Responses, complete and streaming, tools, structured output, embeddings',
@@ -66,9 +88,23 @@ export const COMPILED_CLIENTS: readonly Client[] = [
     '0.1.7',
   ),
   createGoClient(
+    'genkit',
+    'chats through its plugin for compatible APIs, complete and streaming, a tool that it runs, embeddings',
+    'github.com/firebase/genkit/go',
+    '1.4.0',
+  ),
+  createGoClient(
     'langchaingo',
     'chats, complete and streaming with usage, tools, embeddings',
     'github.com/tmc/langchaingo',
     '0.1.14',
   ),
+  createRustClient(
+    'async-openai',
+    'chats and Responses, complete and streaming, tools, structured output, embeddings, a streamed image',
+    '0.43.0',
+  ),
+  createRustClient('rig', 'agents over chats and Responses, complete and streaming, a tool that it runs', '0.44.0'),
+  createRustClient('genai', 'chats, complete and streaming with usage, tools, structured output, embeddings', '0.7.2'),
+  createRustClient('openai-api-rs', 'chats, complete and streaming, tools, Responses, embeddings', '10.0.2'),
 ];

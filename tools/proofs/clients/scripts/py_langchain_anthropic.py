@@ -43,5 +43,5 @@ for model in ["anthropic/claude-haiku-4.5", "claude-haiku-4-5", "openai/gpt-5-mi
     assert tooled.invoke([question, called, *results]).text.startswith("every coin")
     assert isinstance(chat.with_structured_output(Place).invoke("Where?"), Place)
 
-broken = ChatAnthropic(model="openai/gpt-oss-120b", max_retries=0, **OPTIONS).bind_tools([forecast])
-expect_errors(lambda prompt: list(broken.stream(prompt)))
+interrupted = ChatAnthropic(model="openai/gpt-oss-120b", max_retries=0, **OPTIONS).bind_tools([forecast])
+expect_errors(lambda prompt: list(interrupted.stream(prompt)))

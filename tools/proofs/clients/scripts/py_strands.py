@@ -50,5 +50,5 @@ for name in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
         assert isinstance(agent(model)("Where?", structured_output_model=Place).structured_output, Place)
 
 for kind in [OpenAIModel, OpenAIResponsesModel]:
-    broken = kind(client_args=CLIENT, model_id="openai/gpt-oss-120b")
-    expect_errors(lambda prompt: asyncio.run(stream(agent(broken, tools=[forecast]), prompt)))
+    interrupted = kind(client_args=CLIENT, model_id="openai/gpt-oss-120b")
+    expect_errors(lambda prompt: asyncio.run(stream(agent(interrupted, tools=[forecast]), prompt)))
