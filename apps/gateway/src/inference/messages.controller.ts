@@ -1,10 +1,9 @@
 import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, CountMessageTokens, CreateMessage, type StoredResponseReader } from '#application';
+import { type Caller, CountMessageTokens, CreateMessage } from '#application';
 import { CurrentCaller } from '../edge/authentication/authenticator.ts';
 import { getQuerySource, PaidRequestHandler } from '../edge/idempotency/paid-request-handler.ts';
-import { BodyParser } from '../edge/validation/body-parser.ts';
 import { Operation } from '../openapi/operation.ts';
 import { MessageStreamWriter } from './message-stream.ts';
 import * as operations from './messages.operations.ts';
@@ -15,7 +14,6 @@ export class MessagesController {
   constructor(
     private readonly commands: CommandBus,
     private readonly paid: PaidRequestHandler,
-    private readonly bodies: BodyParser,
   ) {}
 
   @Post(['v1/messages', 'messages'])
@@ -28,10 +26,8 @@ export class MessagesController {
     @Body() body: MessageRequest,
   ) {
     await this.paid.serveOnce(request, reply, caller, async (payer, connection) => {
-      const reader: StoredResponseReader = {
-        accountId: caller.accountId,
-        reserveMemory: (bytes) => this.bodies.reserveMemory(reply, bytes),
-      };
+      const { accountId } = caller;
+      const reader = { accountId, reserveMemory: (bytes: number) => connection.reserveMemory(bytes) };
       const params = { requestId: request.id, source: getQuerySource(request), reader, connection, body };
       const writer = body.stream ? new MessageStreamWriter(reply) : undefined;
       const message = await this.commands.execute(new CreateMessage(payer, params, writer));

@@ -65,13 +65,13 @@ describe("OpenAI's own client", () => {
 
   test('receives a call of a custom tool with plain text, non-streaming or streamed', async () => {
     const tools = [{ type: 'custom' as const, custom: { name: 'python' } }];
-    const asked = { ...prompt('[[sandbox tool=python text="1 + 1"]]'), tools };
-    const { choices } = await client.chat.completions.create(asked);
+    const request = { ...prompt('[[sandbox tool=python text="1 + 1"]]'), tools };
+    const { choices } = await client.chat.completions.create(request);
     expect(choices[0]?.message.tool_calls).toMatchObject([
       { type: 'custom', custom: { name: 'python', input: '1 + 1' } },
     ]);
     const deltas: { type?: string; custom?: { input?: string } }[] = [];
-    for await (const chunk of await client.chat.completions.create({ ...asked, stream: true }))
+    for await (const chunk of await client.chat.completions.create({ ...request, stream: true }))
       deltas.push(...(chunk.choices[0]?.delta.tool_calls ?? []));
     expect(deltas[0]).toMatchObject({ type: 'custom', custom: { name: 'python', input: '' } });
     expect(deltas.map(({ custom }) => custom?.input).join('')).toBe('1 + 1');

@@ -1,6 +1,6 @@
 import type { Catalogue } from '#catalogue';
 import type { Query } from '#domain';
-import { isJsonObject } from '#kernel';
+import { isJsonObject, type JsonObject } from '#kernel';
 import { requiresZdr } from './preferences.ts';
 
 /** Parses the text of a form field. Invalid JSON is returned unchanged, and rejected with the other preferences. */
@@ -25,4 +25,9 @@ export function requestsZdr(
   const preferences = parseIfJson(provider);
   const match = catalogue.findModel(model);
   return (isJsonObject(preferences) && preferences.zdr === true) || (match !== undefined && requiresZdr(source, match));
+}
+
+/** A caller that excludes providers by their data policy does not expect the gateway to store its responses. */
+export function forbidsRetention({ provider }: JsonObject): boolean {
+  return isJsonObject(provider) && (provider.zdr === true || provider.data_collection === 'deny');
 }

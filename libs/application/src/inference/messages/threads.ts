@@ -7,10 +7,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { isJsonObject, type JsonObject } from '#kernel';
 import type { CatalogueService } from '../../catalogue-service.ts';
 import { InvalidRequestError, invalidRequest } from '../../errors.ts';
+import { forbidsRetention } from '../../routing/data-retention.ts';
 import { selectModels } from '../../routing/model-list.ts';
 import { resolveModel } from '../../routing/preferences.ts';
 import type { ConversationService, StoredResponseReader } from '../responses/conversations.ts';
-import { forbidsRetention } from '../responses/request.ts';
 import type { LoadedConversation } from '../responses/stored-parts.ts';
 import type { MessagesBody } from './body.ts';
 

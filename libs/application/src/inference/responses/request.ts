@@ -2,6 +2,7 @@
 
 import { isJsonObject, type JsonObject } from '#kernel';
 import { invalidRequest } from '../../errors.ts';
+import { forbidsRetention } from '../../routing/data-retention.ts';
 
 import type { ChatBody } from '../chat/chat-body.ts';
 import type { ParsedResponsesOptions, ResponsesBody } from './body.ts';
@@ -129,11 +130,6 @@ function toChatBody(body: ResponsesBody, options: ParsedResponsesOptions, messag
 function isChatOnly({ presence_penalty, frequency_penalty }: ResponsesBody, messages: readonly ChatMessage[]): boolean {
   const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? (content as readonly JsonObject[]) : []));
   return Boolean(presence_penalty || frequency_penalty) || parts.some(({ type }) => type === 'input_audio');
-}
-
-/** A caller that excludes providers by their data policy does not expect the gateway to store its responses. */
-export function forbidsRetention({ provider }: JsonObject): boolean {
-  return isJsonObject(provider) && (provider.zdr === true || provider.data_collection === 'deny');
 }
 
 /** Accepts the flat format of the Responses API and the nested one of chats, because clients send both. */
