@@ -90,6 +90,8 @@ export interface ProviderFile {
     readonly reasoning?: 'reasoning_effort' | 'reasoning';
     /** Supported message fields in addition to role, content and tool calls; `name` by default. */
     readonly messages?: readonly string[];
+    /** Format of a web search by the model's own provider in chats; without it, such a chat needs the Responses API. */
+    readonly search?: 'openrouter';
     /** Role of a developer's messages; `developer` by default. */
     readonly developerRole?: 'system';
   };
@@ -131,6 +133,7 @@ const provider = objectRule({
       limit: optionalRule(enumRule(['max_tokens', 'max_completion_tokens'])),
       reasoning: optionalRule(enumRule(['reasoning_effort', 'reasoning'])),
       messages: optionalRule(predicateRule('a list of names', (it) => Array.isArray(it) && it.every(isText))),
+      search: optionalRule(enumRule(['openrouter'])),
       developerRole: optionalRule(enumRule(['system'])),
     }),
   ),

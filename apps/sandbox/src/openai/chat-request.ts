@@ -19,6 +19,7 @@ import {
 } from './parameters.ts';
 import { assertProviderAccepts } from './provider-rules.ts';
 import type { ResponseFields } from './response-fields.ts';
+import { assertRouterSearch, parseServerTool, ROUTER, withPluginSearch } from './router-search.ts';
 
 export interface SandboxChatRequest extends ProtocolRequest<OpenAiModel> {
   readonly includeUsage: boolean;
@@ -64,9 +65,12 @@ function parseChatRequest(text: string, provider: OpenAiProvider, applyRule: App
   const messages = readMessages(body);
   if (model.textOnly) assertNoImage(messages);
   applyRule(() => assertModelSupports(body, model));
+  const isRouter = provider.name === ROUTER;
+  if (isRouter) applyRule(() => assertRouterSearch(body, model));
   const promptTokens = countPrompt(body, messages);
   if (promptTokens > model.context) throw contextLengthError(model, promptTokens);
   const options = body.stream_options as SandboxContentPart | null | undefined;
+  const toolbox = parseToolbox(body, messages, isRouter);
   const excludesReasoning = (body.reasoning as SandboxContentPart | null | undefined)?.exclude === true;
   return {
     model,
@@ -80,7 +84,7 @@ function parseChatRequest(text: string, provider: OpenAiProvider, applyRule: App
     limit: getOutputLimit(body, model),
     promptTokens,
     reasons: true,
-    toolbox: parseToolbox(body, messages),
+    toolbox: isRouter ? withPluginSearch(toolbox, body) : toolbox,
     format: parseFormat(body, text),
     lastUserText: getText(messages.findLast(({ role }) => role === 'user')?.content),
   };
@@ -89,8 +93,12 @@ function parseChatRequest(text: string, provider: OpenAiProvider, applyRule: App
 function parseToolbox(
   { tools, tool_choice, parallel_tool_calls }: SandboxBody,
   messages: readonly SandboxContentPart[],
+  isRouter: boolean,
 ): Toolbox {
-  const parsedTools = parseTools(tools).map(({ function: definition, custom }): Tool => {
+  const parsedTools = parseTools(tools).map((tool): Tool => {
+    const { function: definition, custom } = tool;
+    const serverTool = isRouter ? parseServerTool(tool) : undefined;
+    if (serverTool) return serverTool;
     const { name, parameters } = (definition ?? custom ?? {}) as SandboxContentPart;
     return {
       name: String(name),

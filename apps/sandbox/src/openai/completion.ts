@@ -8,6 +8,7 @@ import { toChatLogprobs } from './logprobs.ts';
 import type { OpenAiModel } from './models.ts';
 import { toReasoningFields } from './reasoning.ts';
 import type { ResponseFields } from './response-fields.ts';
+import { toCitations } from './responses/output.ts';
 import { toUsage } from './usage.ts';
 
 export function createCompletion(
@@ -47,7 +48,7 @@ function createMessage(output: SandboxModelOutput, index: number, { fault, lacks
   const { text, tool, takesText, calls } = output;
   const hasRefusal = !lacks.has('refusal');
   if (fault === 'refusal' && hasRefusal) return { role: 'assistant', content: null, refusal: text, annotations: [] };
-  const rest = hasRefusal ? { refusal: null, annotations: [] } : {};
+  const rest = hasRefusal ? { refusal: null, annotations: toChatCitations(output) } : {};
   if (tool === undefined) return { role: 'assistant', content: text, ...rest };
   const tool_calls = Array.from({ length: calls }, (_, call) => {
     return {
@@ -56,6 +57,11 @@ function createMessage(output: SandboxModelOutput, index: number, { fault, lacks
     };
   });
   return { role: 'assistant', content: null, tool_calls, ...rest };
+}
+
+/** Returns the sources of a message: the first page of each successful search. */
+export function toChatCitations(output: SandboxModelOutput) {
+  return toCitations(output).map(({ type, ...url_citation }) => ({ type, url_citation }));
 }
 
 export function toFunctionCall(name: string, text: string) {

@@ -4,7 +4,7 @@ import type { StreamParts } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
 import type { SandboxModelOutput } from '../provider/model-output.ts';
 import type { SandboxChatRequest } from './chat-request.ts';
-import { toCustomCall, toFunctionCall } from './completion.ts';
+import { toChatCitations, toCustomCall, toFunctionCall } from './completion.ts';
 import { createGroqFields, getCallId, getCompletionId, getFinishReason, ROUTED_PROVIDER } from './identity.ts';
 import { toChatLogprobs } from './logprobs.ts';
 import type { OpenAiModel } from './models.ts';
@@ -85,11 +85,14 @@ export function toEvents(
         return { event, tokens };
       }),
     );
+  const annotations = toChatCitations(output);
+  const sources = annotations.length > 0 ? formatChunk(formatChoice(0, JSON.stringify({ annotations }))) : '';
   const calls = Array.from({ length: output.calls }, (_, call) => call);
   return {
     opening,
     content: calls.length > 1 ? calls.flatMap(createFrames) : createFrames(0),
     closing:
+      sources +
       indexes.map((index) => formatEnd(index, getFinishReason(output), formatGroqFields(groqUsage))).join('') +
       (withUsage ? formatChunk('', 0, `,"usage":${JSON.stringify(usage)}`) : '') +
       DONE,

@@ -1,9 +1,10 @@
-import { formatUsd } from '#kernel';
+import { formatUsd, money } from '#kernel';
 import { calculateCost } from '../bill.ts';
-import { countBilledTokens } from '../provider/charge.ts';
+import { calculateSearchCost, countBilledSearches, countBilledTokens } from '../provider/charge.ts';
 import type { Fault } from '../provider/directive.ts';
 import type { SandboxModelOutput } from '../provider/model-output.ts';
 import type { ResponseFields } from './response-fields.ts';
+import { ROUTER } from './router-search.ts';
 
 const NO_AUDIO = { audio_tokens: 0 };
 const NO_PREDICTION = { accepted_prediction_tokens: 0, rejected_prediction_tokens: 0 };
@@ -31,9 +32,16 @@ function toCostFields(
   costField: ResponseFields['cost'],
 ): Readonly<Record<string, unknown>> {
   if (costField === undefined) return {};
-  const { model, n, visible, reportedBill } = output;
+  const { model, n, visible, searches, reportedBill } = output;
   const cost = calculateCost(model.price, countBilledTokens(output, n * visible, fault));
-  return toCostReport(costField, reportedBill.cost ?? formatUsd(cost));
+  if (searches.length === 0) return toCostReport(costField, reportedBill.cost ?? formatUsd(cost));
+  // Only the router searches in chats. Its cost includes the searches.
+  const web_search_requests = countBilledSearches(ROUTER, output, fault);
+  const total = money.add(cost, calculateSearchCost(ROUTER, web_search_requests));
+  return {
+    ...toCostReport(costField, reportedBill.cost ?? formatUsd(total)),
+    server_tool_use_details: { web_search_requests },
+  };
 }
 
 /** The costs at the router's own provider, which are reported to customers who bring their keys. */

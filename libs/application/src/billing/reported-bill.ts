@@ -1,5 +1,5 @@
-import type { PriceTerms } from '#domain';
-import type { PicoUsd } from '#kernel';
+import { calculateCost, type PriceTerms, type Tariff } from '#domain';
+import { money, type PicoUsd, ZERO_USD } from '#kernel';
 
 /** What a provider reports about its bill of one call, in addition to the usage. */
 export interface ReportedBill {
@@ -21,4 +21,15 @@ export interface SearchBill {
   /** Number of results that are invoiced in addition to the search. */
   readonly extraResults?: number;
   readonly reportedBill?: ReportedBill;
+}
+
+/**
+ * Returns the report about a call without the cost of the searches that its provider made. The provider reports one cost
+ * for both, and the searches are an item of their own.
+ * @param fee of these searches
+ */
+export function omitSearchCost(bill: ReportedBill, fee: Tariff, searches: number): ReportedBill {
+  if (bill.cost === undefined || searches === 0) return bill;
+  const searchCost = calculateCost({ search: searches }, fee.prices);
+  return { ...bill, cost: money.max(money.subtract(bill.cost, searchCost), ZERO_USD) };
 }

@@ -25,6 +25,15 @@ export function parseTokenCount(value: unknown): number | undefined {
     : undefined;
 }
 
+/** Maximum number of web searches: several times what any model makes in one call. */
+const MAX_SEARCHES = 100;
+
+/** Parses a number of invoiced web searches from 0 to `MAX_SEARCHES`, else returns undefined, as `parseTokenCount` does. */
+export function parseSearchCount(value: unknown): number | undefined {
+  const count = parseTokenCount(value);
+  return count !== undefined && count <= MAX_SEARCHES ? count : undefined;
+}
+
 /** Parses a count in a response header. */
 export function parseHeaderCount(value: unknown): number | undefined {
   return typeof value === 'string' && /^\d+$/.test(value) ? parseTokenCount(Number(value)) : undefined;

@@ -5,6 +5,7 @@
 import type { Endpoint } from '#catalogue';
 import { getQuantity, type Tariff, type Usage } from '#domain';
 import type { Purchase } from '../../billing/purchase.ts';
+import { omitSearchCost } from '../../billing/reported-bill.ts';
 import type { EndpointResponse, UpstreamCall } from '../../billing/upstream-call.ts';
 import { createDisconnectError, toUpstreamError, type UpstreamError } from '../../errors.ts';
 import {
@@ -72,8 +73,11 @@ export class NativeSearchChat implements ChatExecutor {
       const { order, purchase, call } = this;
       for (let served = await purchase.call(call); ; ) {
         const response = served.response as Completion;
-        const usage = await purchase.billCall(call, toCallResult(response));
-        this.billSearches(response, response.searches?.invoiced);
+        const invoiced = response.searches?.invoiced ?? 0;
+        const result = toCallResult(response);
+        const reportedBill = omitSearchCost(result.reportedBill ?? {}, order.searchFee, invoiced);
+        const usage = await purchase.billCall(call, { ...result, reportedBill });
+        this.billSearches(response, invoiced);
         const { pausedResponse } = response;
         if (!pausedResponse || !(await this.prepareCall(served.endpoint, { pausedResponse, usage, response })))
           return {
@@ -131,8 +135,12 @@ export class NativeSearchChat implements ChatExecutor {
     } catch (error) {
       failure = toUpstreamError(error);
     }
-    const usage = await this.purchase.billStream(this.call, served, this.order.quote.choices);
-    this.billSearches(response, response.countInvoicedSearches?.());
+    const { searchFee, quote } = this.order;
+    const invoiced = response.countInvoicedSearches?.() ?? 0;
+    const reportedBill = () => omitSearchCost(response.reportedBill?.() ?? {}, searchFee, invoiced);
+    const billed = { ...served, response: { ...response, reportedBill } };
+    const usage = await this.purchase.billStream(this.call, billed, quote.choices);
+    this.billSearches(response, invoiced);
     this.hasOutput ||= response.usage() !== undefined || response.getDeliveredText() !== '' || Boolean(usage.reasoning);
     this.hasForwarded ||= response.hasForwarded();
     if (failure) throw failure;
@@ -158,7 +166,7 @@ export class NativeSearchChat implements ChatExecutor {
     return content === '' ? body : { ...body, messages: [...body.messages, { role: 'assistant', content }] };
   }
 
-  private billSearches(completion: Completion | CompletionStream, invoiced = 0): void {
+  private billSearches(completion: Completion | CompletionStream, invoiced: number): void {
     this.purchase.billSearches(this.order.searchFee, invoiced, { vendorId: completion.vendorId() });
   }
 

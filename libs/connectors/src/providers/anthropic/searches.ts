@@ -1,6 +1,6 @@
 /** Web searches that Anthropic runs while it generates a completion. */
 import type { SearchPage, SearchStatus } from '#application';
-import { parseTokenCount } from '../../http/parse-reported.ts';
+import { parseSearchCount } from '../../http/parse-reported.ts';
 import type { AnthropicContentBlock, SearchResultBlock } from './blocks.ts';
 
 /** The name of Anthropic's search tool; no other tool of a request may have this name. */
@@ -60,7 +60,7 @@ export class SearchTracker {
     const { server_tool_use: serverToolUse } = (usage ?? {}) as {
       server_tool_use?: { web_search_requests?: unknown } | null;
     };
-    this.reported = parseTokenCount(serverToolUse?.web_search_requests) ?? this.reported;
+    this.reported = parseSearchCount(serverToolUse?.web_search_requests) ?? this.reported;
   }
 
   /** Searches that have ended, and then those that have not. */

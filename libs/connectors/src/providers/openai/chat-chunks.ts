@@ -10,6 +10,7 @@ import { toLatin1Json } from '../../http/latin1.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { type BillFormat, mergeReportedBills, parseReportedBill } from '../../http/reported-bill.ts';
 import { EventTranslator } from '../../http/stream-relay.ts';
+import { parseInvoicedSearches } from './router-search.ts';
 import { parseOpenAiUsage } from './usage.ts';
 
 /** Maximum characters of buffered chunks. Their tokens are counted if no usage is reported. */
@@ -107,6 +108,7 @@ export class ChatChunkTranslator extends EventTranslator {
   private groqUsage: Usage | undefined;
   private hasGroqFields = false;
   private bill: ReportedBill = {};
+  private searchCount = 0;
   private upstreamId: string | undefined;
   private buffered: string[] = [];
   private bufferedSize = 0;
@@ -140,6 +142,11 @@ export class ChatChunkTranslator extends EventTranslator {
 
   reportedBill(): ReportedBill {
     return this.bill;
+  }
+
+  /** Number of searches that a router invoices. */
+  get invoiced(): number {
+    return this.searchCount;
   }
 
   getDeliveredText(): string {
@@ -201,6 +208,7 @@ export class ChatChunkTranslator extends EventTranslator {
     this.reportedUsage = parseOpenAiUsage(chunk.usage) ?? this.reportedUsage;
     this.groqUsage = parseOpenAiUsage(x_groq?.usage) ?? this.groqUsage;
     this.bill = mergeReportedBills(this.bill, parseReportedBill(chunk, this.billFormat));
+    this.searchCount = parseInvoicedSearches(chunk.usage) ?? this.searchCount;
     if (!chunk.choices?.length) return ''; // clients read the first choice of every chunk
     if (chunk.usage || x_groq !== undefined) return this.formatParsedChunk(chunk);
     this.buffer(json);

@@ -19,6 +19,11 @@ export interface Dialect {
    * to parts and tools too.
    */
   readonly messages?: readonly string[];
+  /**
+   * The format of a web search by the model's own provider in a chat: OpenRouter's. Without it, a chat with such a search
+   * is sent to OpenAI's Responses API.
+   */
+  readonly search?: 'openrouter';
   /** The role that messages of the developer are sent with; `developer` by default. */
   readonly developerRole?: 'system';
 }

@@ -3,7 +3,7 @@
  * (https://platform.openai.com/docs/api-reference/chat/create, https://openrouter.ai/docs/api-reference/parameters).
  * Fields that change the price are not listed: `service_tier`, `prediction`, `audio` and any modality except text,
  * `web_search_options`, a `store` that is not false, `prompt_cache_retention`, and the `plugins`, `models`, `route`,
- * `transforms` and `preset` of a router.
+ * `transforms` and `preset` of a router. `router-search.ts` adds the plugin of a search that the gateway charges for.
  */
 
 import { isJsonObject } from '#kernel';

@@ -7,6 +7,7 @@ import { synthesizeSpeech, transcribe } from './openai-audio.ts';
 import { OpenAiChat } from './openai-chat.ts';
 import { OpenAiEmbeddings } from './openai-embeddings.ts';
 import { OpenAiImages } from './openai-images.ts';
+import { withRouterSearch } from './router-search.ts';
 
 /** A provider with OpenAI's protocol. The base URL includes `/v1`. */
 export function createOpenAiProvider(
@@ -22,7 +23,7 @@ export function createOpenAiProvider(
   const headers = createCredentialHeader('authorization', credential, 'Bearer ');
   const completionsClient = http.createJsonClient('/chat/completions', {
     headers,
-    fieldFilter: withFixedFields(createChatFilter(dialect), always),
+    fieldFilter: withFixedFields(withRouterSearch(createChatFilter(dialect)), always),
   });
   const responsesClient = http.createJsonClient('/responses', {
     headers,

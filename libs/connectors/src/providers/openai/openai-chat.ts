@@ -19,6 +19,7 @@ import { type Dialect, getReasoningLimit, OPENAI_DIALECT, toDialect, toResponses
 import { parseResponsesCompletion, ResponsesEventTranslator } from './responses.ts';
 import { ResponsesToChatTranslator, toChatCompletion } from './responses-chat.ts';
 import { toResponsesRequest, withSearch } from './responses-request.ts';
+import { ChatRequestWithSearch, parseInvoicedSearches } from './router-search.ts';
 import { parseOpenAiUsage } from './usage.ts';
 
 /** Chats and Responses requests, through OpenAI's chat completions or its Responses API. */
@@ -30,9 +31,10 @@ export class OpenAiChat {
     private readonly billFormat: BillFormat,
   ) {}
 
-  /** Uses the Responses API if the endpoint supports only that one, and for a web search, which needs that API. */
+  /** Uses the Responses API if the endpoint supports only that one, and for OpenAI's web search, which needs that API. */
   chat(call: ChatCall): Promise<Completion | CompletionStream> {
-    const usesResponses = call.search !== undefined || !call.protocols.includes('chat');
+    const needsResponses = call.search !== undefined && this.dialect.search === undefined;
+    const usesResponses = needsResponses || !call.protocols.includes('chat');
     const response = usesResponses ? this.requestChatAsResponse(call) : this.requestChat(call);
     return withReasoningLimit(
       call,
@@ -50,13 +52,15 @@ export class OpenAiChat {
   }
 
   private async requestChat(call: ChatCall): Promise<Completion | CompletionStream> {
-    const { stream, withoutReasoning, identity, signal } = call;
+    const { search, stream, withoutReasoning, identity, signal } = call;
     const body = toDialect(call.body, this.dialect, call.modelRules);
+    const request = search === undefined ? body : new ChatRequestWithSearch(body, search);
     const { classifyError } = this.completionsClient;
     const parseCompletion = (text: string) => parseChatCompletion(text, call, classifyError, this.billFormat);
-    if (!stream) return parseCompletion(await this.completionsClient.post(body, signal));
+    if (!stream) return parseCompletion(await this.completionsClient.post(request, signal));
     const translator = new ChatChunkTranslator(identity, withoutReasoning, classifyError, this.billFormat);
-    return this.completionsClient.stream(body, signal, { translator, parseCompletion });
+    const response = await this.completionsClient.stream(request, signal, { translator, parseCompletion });
+    return search === undefined ? response : { countInvoicedSearches: () => translator.invoiced, ...response };
   }
 
   private async requestChatAsResponse(call: ChatCall): Promise<Completion | CompletionStream> {
@@ -94,7 +98,7 @@ export class OpenAiChat {
 
 function parseChatCompletion(
   text: string,
-  { identity, withoutReasoning }: ChatCall,
+  { identity, withoutReasoning, search }: ChatCall,
   classifyError: ClassifyError,
   billFormat: BillFormat,
 ): Completion {
@@ -115,6 +119,8 @@ function parseChatCompletion(
     reportedBill: parseReportedBill(completion, billFormat),
     getDeliveredText: () =>
       completion.choices.map(({ message }) => (message ? getGeneratedText(message) : '')).join('\n'),
+    // A router reports only the number of the searches, and the sources in the annotations.
+    ...(search ? { searches: { statuses: [], invoiced: parseInvoicedSearches(completion.usage) ?? 0 } } : {}),
   };
 }
 
