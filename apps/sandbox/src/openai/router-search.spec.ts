@@ -103,8 +103,8 @@ test('the plugin always searches, and the server tool only if the model decides 
 
 test('max_uses does not limit the searches of xAI', async () => {
   const limited = { tools: [{ ...tool, parameters: { engine: 'native', max_uses: 1 } }] };
-  const { usage } = await complete('text=Yes tool=web_search tool_times=4', limited);
-  expect(usage).toMatchObject({ server_tool_use_details: { web_search_requests: 4 } });
+  const { usage } = await complete('text=Yes tool=web_search tool_times=40', limited);
+  expect(usage).toMatchObject({ server_tool_use_details: { web_search_requests: 40 } });
 });
 
 test('a function is called beside the server tool', async () => {

@@ -17,8 +17,8 @@ const SERVER_TOOL = 'openrouter:web_search';
 const SEARCHING_MODELS = /^x-ai\//;
 /** Maximum domains of xAI. */
 const MAX_DOMAINS = 5;
-/** The search in a toolbox, with the maximum number of searches. xAI has no parameter for it, and ignores `max_uses`. */
-const SEARCH: Tool = { name: 'web_search', schema: {}, maxProviderUses: 10 };
+/** The search in a toolbox. No parameter limits how often xAI's models search: `max_uses` is ignored. */
+const SEARCH: Tool = { name: 'web_search', schema: {}, maxProviderUses: Number.POSITIVE_INFINITY };
 
 /** @throws HttpError 400 for a search with another engine, of another model, of X, or with invalid domains */
 export function assertRouterSearch(body: SandboxBody, { id }: OpenAiModel): void {

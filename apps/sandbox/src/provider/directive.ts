@@ -133,6 +133,7 @@ const MAX_CHUNK_DELAY_MS = 60_000;
 const MAX_TOKENS = 200_000;
 const MAX_FAULT_TIMES = 1_000;
 const MAX_ROUNDS = 100;
+const MAX_TOOL_TIMES = 1_000;
 const MAX_PARALLEL = 100;
 const MAX_RESULTS = 100_000;
 const MAX_BYTES = 2 ** 31;
@@ -211,7 +212,7 @@ export function parseDirective(message: string): Directive {
     // `tools` implies a tool.
     tool: options.tool ?? (options.tools === undefined ? undefined : 'any'),
     tools: parseInteger(options, 'tools', 1, MAX_PARALLEL) ?? 1,
-    toolTimes: parseInteger(options, 'tool_times', 1, MAX_ROUNDS) ?? 1,
+    toolTimes: parseInteger(options, 'tool_times', 1, MAX_TOOL_TIMES) ?? 1,
     fault: parseFault(options),
     faultTimes: parseInteger(options, 'fault_times', 1, MAX_FAULT_TIMES),
     faultRound: parseInteger(options, 'fault_round', 1, MAX_ROUNDS),

@@ -201,10 +201,10 @@ describe('a response of a router with searches', () => {
     [{ server_tool_use: { web_search_requests: 2 } }, 2],
     [{ server_tool_use_details: { web_search_requests: 1 }, server_tool_use: { web_search_requests: 1 } }, 1],
     [{ server_tool_use_details: { web_search_requests: 0 } }, 0],
-    [{ server_tool_use_details: { web_search_requests: 100 } }, 100],
+    [{ server_tool_use_details: { web_search_requests: 1_000 } }, 1_000],
     [{ server_tool_use_details: null }, 0],
     [{ server_tool_use_details: { tool_calls_requested: 4, web_search_requests: null } }, 0],
-    ...[101, -1, 1.5, '2', 1e300, true].map((count): [object, number] => [
+    ...[1_001, -1, 1.5, '2', 1e300, true].map((count): [object, number] => [
       { server_tool_use_details: { web_search_requests: count } },
       0,
     ]),
