@@ -107,7 +107,7 @@ test('max_uses does not limit the searches of xAI', async () => {
   expect(usage).toMatchObject({ server_tool_use_details: { web_search_requests: 40 } });
 });
 
-test('a function is called beside the server tool', async () => {
+test('a function is called in addition to the server tool', async () => {
   const weather = { type: 'function', function: { name: 'weather', parameters: { type: 'object' } } };
   const { message, usage } = await complete('tool=weather', { tools: [weather, tool] });
   expect(message).toMatchObject({ tool_calls: [{ function: { name: 'weather' } }] });
