@@ -65,6 +65,7 @@ export function readChatRequest(text: string, model: ChatModel, stream: boolean)
     toolbox,
     format: toFormat(config, text),
     lastUserText: getLastUserText(contents),
+    tokensPerSearch: 0,
   };
 }
 
@@ -117,15 +118,29 @@ function toFormat(config: JsonObject, seed: string): OutputFormat | undefined {
   return { schema: config.responseJsonSchema ?? config.responseSchema ?? ANY_OBJECT, seed };
 }
 
+/** The name of the search in directives. No request limits the number of searches. */
+const SEARCH: Tool = { name: 'web_search', schema: {}, maxProviderUses: Number.POSITIVE_INFINITY };
+/** Without the fields that only Vertex AI supports, such as `excludeDomains`. */
+const SEARCH_FIELDS = ['searchTypes', 'timeRangeFilter'];
+
+/** Google supports the search together with functions, but the sandbox does not simulate it. */
 function parseToolbox({ tools, toolConfig }: JsonObject, rounds: number): Toolbox {
+  let canSearch = false;
   const declared = parseList(tools, 'tools').flatMap((tool, i) => {
-    const { functionDeclarations } = parseFields(tool, `tools[${i}]`, TOOLS);
+    const { functionDeclarations, googleSearch } = parseFields(tool, `tools[${i}]`, TOOLS);
+    parseFields(googleSearch, `tools[${i}].google_search`, SEARCH_FIELDS);
+    canSearch ||= googleSearch !== undefined;
     return parseList(functionDeclarations, `tools[${i}].function_declarations`).map((declaration, j) =>
       parseDeclaration(declaration, `tools[${i}].function_declarations[${j}]`),
     );
   });
   const twice = declared.find(({ name }, i) => declared.findIndex((other) => other.name === name) !== i);
   if (twice) throw createError(400, `Duplicate function declaration found: ${twice.name}`);
+  if (canSearch && declared.length > 0)
+    throw createError(
+      400,
+      'Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling.',
+    );
   const { functionCallingConfig } = parseFields(toolConfig, 'tool_config', ['functionCallingConfig']);
   const path = 'tool_config.function_calling_config';
   const config = parseFields(functionCallingConfig, path, ['mode', 'allowedFunctionNames']);
@@ -139,7 +154,8 @@ function parseToolbox({ tools, toolConfig }: JsonObject, rounds: number): Toolbo
   const unknown = allowed.find((name) => !declared.some((tool) => tool.name === name));
   if (unknown !== undefined)
     throw createError(400, `allowed_function_names contains ${unknown}, which is not among the function_declarations.`);
-  return { tools: declared, choice: toChoice(mode, allowed), allowsParallelCalls: true, rounds };
+  const offered = canSearch ? [SEARCH] : declared;
+  return { tools: offered, choice: toChoice(mode, allowed), allowsParallelCalls: true, rounds };
 }
 
 function toChoice(mode: unknown, allowed: readonly unknown[]): Toolbox['choice'] {

@@ -6,6 +6,7 @@ import { generateProse } from '../provider/tokens.ts';
 import { createSignature } from './chat-contents.ts';
 import type { ChatModel } from './chat-models.ts';
 import type { GeminiChatRequest } from './chat-request.ts';
+import { countToolTokens, createGroundingField } from './grounding.ts';
 
 type Output = SandboxModelOutput<ChatModel>;
 
@@ -77,21 +78,30 @@ function createOutputParts({ serial, model, text, tool, calls, finish, visible }
   }));
 }
 
-function createFinish({ finish }: Output, fault: Fault | undefined) {
+/** The metadata of searches comes with the finish reason. */
+function createFinish(output: Output, fault: Fault | undefined) {
+  const grounding = createGroundingField(output);
   if (fault === 'refusal')
-    return { finishReason: 'SAFETY', finishMessage: 'The response was stopped, as the sandbox was instructed.' };
-  return { finishReason: finish === 'length' ? 'MAX_TOKENS' : 'STOP' };
+    return {
+      finishReason: 'SAFETY',
+      finishMessage: 'The response was stopped, as the sandbox was instructed.',
+      ...grounding,
+    };
+  return { finishReason: output.finish === 'length' ? 'MAX_TOKENS' : 'STOP', ...grounding };
 }
 
 /** The prompt includes cached tokens, and the candidates do not include thoughts. A count of zero is left out. */
-function toUsageFields({ input, cached, reasoning, visible }: Output, fault: Fault | undefined) {
+function toUsageFields(output: Output, fault: Fault | undefined) {
+  const { input, cached, reasoning, visible } = output;
   if (fault === 'no_usage' || fault === 'policy') return {};
   if (fault === 'zero') return { usageMetadata: { promptTokenCount: 0, totalTokenCount: 0 } };
+  const toolTokens = countToolTokens(output);
   return {
     usageMetadata: {
       promptTokenCount: input,
       ...(visible > 0 ? { candidatesTokenCount: visible } : {}),
-      totalTokenCount: input + visible + reasoning,
+      ...(toolTokens > 0 ? { toolUsePromptTokenCount: toolTokens } : {}),
+      totalTokenCount: input + visible + toolTokens + reasoning,
       ...(cached > 0 ? { cachedContentTokenCount: cached } : {}),
       promptTokensDetails: [{ modality: 'TEXT', tokenCount: input }],
       ...(reasoning > 0 ? { thoughtsTokenCount: reasoning } : {}),

@@ -93,6 +93,40 @@ describe('a chat', () => {
     expect((await ask(contents, { tools })).text).toEqual(expect.any(String));
   });
 
+  test('searches, and each query that is neither empty nor repeated is billed', async () => {
+    const config = { tools: [{ googleSearch: {} }] };
+    const asked = '[[sandbox tool=web_search tool_times=2 text="Jä, 3"]]';
+    const queries = ['', 'what was asked, 1', 'what was asked, 2', 'what was asked, 1'];
+    const segment = { endIndex: 6, text: 'Jä, 3' };
+    const groundingMetadata = {
+      webSearchQueries: queries,
+      groundingChunks: [1, 2].map((at) => ({ web: { uri: `https://site1.example/${at}`, title: 'Page 1' } })),
+      groundingSupports: [0, 1].map((at) => ({ segment, groundingChunkIndices: [at] })),
+    };
+    const { candidates, usageMetadata } = await ask(asked, config);
+    expect(candidates?.[0]).toMatchObject({ groundingMetadata });
+    expect(usageMetadata).toMatchObject({ promptTokenCount: 36, toolUsePromptTokenCount: 400 });
+    const lines = (await (await fetch(`${sandbox.url}/bill/lines`)).json()) as { model: string; usd: string }[];
+    expect(lines.map(({ model, usd }) => [model, usd])).toEqual([
+      [MODEL, '0.000042'], // 36 × 0.75 and 4 × 3.75 USD per million
+      ['google/web_search', '0.014'],
+      ['google/web_search', '0.014'],
+    ]);
+    const events = await stream(asked, config);
+    expect(events.at(-1)?.candidates?.[0]).toMatchObject({ groundingMetadata, finishReason: 'STOP' });
+    expect(events.filter((event) => event.candidates?.[0]?.groundingMetadata)).toHaveLength(1);
+  });
+
+  test.each([
+    ['without a directive', 'Hi', 1],
+    ['that fail', '[[sandbox tool=web_search fault=500 at=web_search]]', 1],
+    ['with a blocked prompt', '[[sandbox tool=web_search fault=policy_billed]]', 1],
+  ])('has no searches %s', async (_, asked, lines) => {
+    const { candidates } = await ask(asked, { tools: [{ googleSearch: {} }] });
+    expect(candidates?.[0]?.groundingMetadata).toBeUndefined();
+    expect(await fetchBill()).toMatchObject({ lines });
+  });
+
   test('has JSON by its schema', async () => {
     const responseJsonSchema = { type: 'object', properties: { a: { enum: [1] } }, required: ['a'] };
     expect((await ask('Hi', { responseMimeType: 'application/json', responseJsonSchema })).text).toBe('{"a":1}');
@@ -127,6 +161,8 @@ describe('a chat', () => {
     ['a name with a space', 'Hi', { tools: [{ functionDeclarations: [{ name: 'a b' }] }] }],
     ['a choice without functions', 'Hi', choose(FunctionCallingConfigMode.ANY)],
     ['a choice of an unknown function', 'Hi', { tools, ...choose(FunctionCallingConfigMode.ANY, ['x']) }],
+    ['a search and functions', 'Hi', { tools: [...tools, { googleSearch: {} }] }],
+    ['a choice for the search', 'Hi', { tools: [{ googleSearch: {} }], ...choose(FunctionCallingConfigMode.ANY) }],
     ['an unknown type of media', [{ role: 'user', parts: [{ inlineData: { mimeType: 'a/b', data: 'AA==' } }] }], {}],
     ['an invalid directive', '[[sandbox mood=good]]', {}],
   ])("is rejected in Google's format with %s", async (_, contents, config, ...[model]) => {
@@ -142,6 +178,10 @@ describe('a chat', () => {
     [{ mood: 1 }, 'Unknown name "mood" at \'\''],
     [{ contents: [{ parts: [{ text: 'Hi', mood: 1 }] }] }, 'Unknown name "mood" at \'contents[0].parts[0]\''],
     [{ generationConfig: { mood: 1 } }, 'Unknown name "mood" at \'generation_config\''],
+    [
+      { tools: [{ googleSearch: { excludeDomains: [] } }] },
+      'Unknown name "excludeDomains" at \'tools[0].google_search\'',
+    ],
   ])('is rejected with an unknown field: %j', async (body, message) => {
     const url = `${sandbox.url}/google/v1beta/models/${MODEL}:generateContent`;
     const contents = [user('Hi')];

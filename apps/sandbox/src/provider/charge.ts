@@ -4,7 +4,9 @@ import type { Fault } from './directive.ts';
 import type { SandboxModelOutput } from './model-output.ts';
 
 /** The price of a web search in USD. OpenRouter bills those of xAI at xAI's price. */
-const SEARCH_PRICES: Readonly<Record<string, string>> = { anthropic: '0.01', openai: '0.01', openrouter: '0.005' };
+const SEARCH_PRICES: Readonly<Record<string, string>> = {
+  ...{ anthropic: '0.01', openai: '0.01', google: '0.014', openrouter: '0.005' },
+};
 
 /**
  * Providers whose usage includes searches: if they report a usage of zero, no searches are billed. OpenAI reports

@@ -27,6 +27,8 @@ export interface SandboxModelRequest<M extends SandboxModel = SandboxModel> {
    * number of tokens.
    */
   readonly format: OutputFormat | undefined;
+  /** Input tokens that each search of the provider adds. */
+  readonly tokensPerSearch?: number;
 }
 
 export interface OutputFormat {
@@ -86,8 +88,7 @@ export interface TextChunk {
 }
 
 const DEFAULT_MAX_CHUNKS = 64;
-/** Input tokens that each search of the provider adds. */
-const TOKENS_PER_SEARCH = 200;
+const DEFAULT_TOKENS_PER_SEARCH = 200;
 
 /** The random part of the ids of this process. A counter follows it, which is cheaper than random ids. */
 const RUN = randomBytes(10).toString('hex');
@@ -138,7 +139,7 @@ export function composeOutput<M extends SandboxModel>(
     visible: copies * visible,
     reasoning,
     finish: !isWithinLimit ? 'length' : tool ? 'tool' : 'end',
-    input: request.promptTokens - hourWrites + TOKENS_PER_SEARCH * searches.length,
+    input: request.promptTokens - hourWrites + (request.tokensPerSearch ?? DEFAULT_TOKENS_PER_SEARCH) * searches.length,
     cached,
     hourCacheWrites: directive.hourCacheWrites + hourWrites,
     reportedBill: directive.reportedBill,

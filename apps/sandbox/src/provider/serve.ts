@@ -65,10 +65,8 @@ export function createHandler<M extends SandboxModel, Q extends ProtocolRequest<
       const isBlocked = fault === 'policy' && protocol.blocksPrompts === true;
       const generatedOutput = composeOutput(request, directive, fault);
       // The output of a rejected response is withheld, and only its input is billed.
-      const output =
-        fault === 'policy_billed' || isBlocked
-          ? { ...generatedOutput, visible: 0, reasoning: 0, chunks: [] }
-          : generatedOutput;
+      const withheld = { visible: 0, reasoning: 0, chunks: [], ...(protocol.blocksPrompts ? { searches: [] } : {}) };
+      const output = fault === 'policy_billed' || isBlocked ? { ...generatedOutput, ...withheld } : generatedOutput;
       const origin = { fault, directive: directive.id };
       if (generated < 1) {
         const { n, reasoning, visible, chunks } = output;

@@ -17,7 +17,7 @@ const usageMetadata = {
   thoughtsTokenCount: 5,
   toolUsePromptTokenCount: 3,
 };
-const usage = { input: 63, cacheRead: 40, cacheWrite: 0, output: 20, reasoning: 5 };
+const usage = { input: 60, cacheRead: 40, cacheWrite: 0, output: 20, reasoning: 5 };
 
 const event = (parts: readonly object[], more: object = {}, rest: object = {}) => ({
   candidates: [{ content: { role: 'model', parts }, index: 0, ...more }],

@@ -13,7 +13,13 @@ import { MESSAGE_TIMEOUT } from '../../http/json-http-client.ts';
 import { parseLatin1Event, toLatin1Json } from '../../http/latin1.ts';
 import { mergeReportedBills, parseReportedBill } from '../../http/reported-bill.ts';
 import { EventTranslator } from '../../http/stream-relay.ts';
-import { assertNotBlocked, type GenerateContentResponse, getResponseId, toCompletionEnd } from './chat-outcome.ts';
+import {
+  assertNotBlocked,
+  type Candidate,
+  type GenerateContentResponse,
+  getResponseId,
+  toCompletionEnd,
+} from './chat-outcome.ts';
 import { type OutputPart, readParts } from './chat-parts.ts';
 import { type CompletionOptions, getGeneratedText } from './chat-response.ts';
 import { parseGeminiUsage } from './chat-usage.ts';
@@ -85,11 +91,13 @@ export class GeminiEventTranslator extends EventTranslator {
       this.reportedUsage = parseGeminiUsage(event.usageMetadata) ?? this.reportedUsage;
     assertNotBlocked(event, this.reportedUsage);
     const chunks = readParts(event).map((part) => this.handlePart(part));
+    chunks.push(this.handleMetadata(event));
     if (candidate && isLast) chunks.push(this.finish(candidate, event));
     return chunks.join('');
   }
 
-  private handlePart(part: OutputPart): string {
+  /** Returns what is forwarded for a part. */
+  protected handlePart(part: OutputPart): string {
     const text = getGeneratedText(part);
     this.deliveredText += text;
     this.deliveredBytes += Buffer.byteLength(text);
@@ -97,6 +105,11 @@ export class GeminiEventTranslator extends EventTranslator {
     if (part.kind === 'call') return this.handleCall(part);
     if (!this.options.withoutReasoning) return this.formatChunk({ reasoning: part.text });
     this.hiddenLength += text.length;
+    return '';
+  }
+
+  /** Returns what is forwarded for the metadata of an event, after its parts: here nothing. */
+  protected handleMetadata(_: GenerateContentResponse): string {
     return '';
   }
 
@@ -110,10 +123,8 @@ export class GeminiEventTranslator extends EventTranslator {
     return this.formatChunk({ ...details, tool_calls: [{ index: this.callCount++, ...call }] });
   }
 
-  private finish(
-    candidate: NonNullable<GenerateContentResponse['candidates']>[number],
-    event: GenerateContentResponse,
-  ): string {
+  /** Returns the last chunk. @throws UpstreamError under the conditions of `toCompletionEnd` */
+  protected finish(candidate: Candidate, event: GenerateContentResponse): string {
     const { finish_reason, ...fields } = toCompletionEnd(candidate, event, {
       hasOutput: this.deliveredText !== '',
       hasCalls: this.callCount > 0,
@@ -129,7 +140,7 @@ export class GeminiEventTranslator extends EventTranslator {
    * Sends the role only together with the first other chunk, so that nothing was forwarded if the provider fails before
    * that chunk.
    */
-  private formatChunk(delta: JsonObject, finish = 'null'): string {
+  protected formatChunk(delta: JsonObject, finish = 'null'): string {
     const role = this.hasSentRole ? {} : { role: 'assistant', content: '' };
     this.hasSentRole = true;
     return formatSseEvent(`${this.head}${toLatin1Json({ ...role, ...delta })},"finish_reason":${finish}}]}`);

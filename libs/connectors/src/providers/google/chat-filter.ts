@@ -1,6 +1,6 @@
 /**
  * The fields that are sent to Gemini's chat models (https://ai.google.dev/api/generate-content). Fields that change the
- * price are not listed: `cachedContent`, `serviceTier`, and all tools that Google runs, such as `googleSearch`.
+ * price are not listed: `cachedContent`, `serviceTier`, and all tools that Google runs, except its search without options.
  */
 import { allowAny, allowEach, allowFields } from '../../http/field-filter.ts';
 
@@ -31,6 +31,7 @@ export const generateContentFilter = allowFields({
       functionDeclarations: allowEach(
         allowFields({ name: allowAny, description: allowAny, parametersJsonSchema: allowAny }),
       ),
+      googleSearch: allowFields({}),
     }),
   ),
   toolConfig: allowFields({

@@ -13,10 +13,11 @@ export interface GenerateContentResponse {
   readonly error?: unknown;
 }
 
-interface Candidate {
+export interface Candidate {
   readonly content?: { readonly parts?: readonly (GeminiPart | null)[] | null } | null;
   readonly finishReason?: unknown;
   readonly finishMessage?: unknown;
+  readonly groundingMetadata?: unknown;
 }
 
 export interface GeminiPart {

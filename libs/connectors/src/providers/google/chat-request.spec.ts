@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { type ModelRules, UpstreamError } from '#application';
+import { type ModelRules, type NativeSearch, UpstreamError } from '#application';
 import { readRuleSets } from '#catalogue';
 import type { JsonObject } from '#kernel';
+import { generateContentFilter } from './chat-filter.ts';
 import { toGenerateContentRequest } from './chat-request.ts';
 
 const RULES = readRuleSets();
@@ -96,6 +97,47 @@ describe('a request to Gemini', () => {
   ])('is not sent with %s', async (_, more) => {
     await expect(translated(more)).rejects.toThrow(UpstreamError);
     await expect(translated(more)).rejects.toMatchObject({ code: 'invalid_request', status: undefined });
+  });
+});
+
+describe('Google’s search', () => {
+  const search: NativeSearch = { maxUses: 3, isRequired: false, includeDomains: [], excludeDomains: [] };
+  const searching = (body: JsonObject, more: Partial<NativeSearch> = {}) =>
+    toGenerateContentRequest({ model: MODEL, messages: [hello], ...body }, {}, { ...search, ...more });
+  const tools = [{ googleSearch: {} }];
+
+  test.each<[string, JsonObject, Partial<NativeSearch>, JsonObject]>([
+    ['is a tool', {}, {}, {}],
+    ['has no location and no limit', {}, { location: { country: 'PT' }, maxUses: 1, isOffline: true }, {}],
+    ['is added without functions', { tools: [], tool_choice: 'required' }, {}, {}],
+    [
+      'is required by the system message',
+      { messages: [{ role: 'system', content: 'Be short.' }, hello] },
+      { isRequired: true },
+      { systemInstruction: { parts: [{ text: 'Be short.' }, { text: 'Search the web before you answer.' }] } },
+    ],
+  ])('%s', async (_, body, more, expected) => {
+    const request = await searching(body, more);
+    expect(request).toEqual({ contents: [said], tools, ...expected });
+    expect(generateContentFilter(request, '')).toBe(request);
+  });
+
+  test.each<[string, JsonObject, Partial<NativeSearch>, string]>([
+    ['functions', { tools: [weather] }, {}, 'cannot be combined with functions'],
+    ['included domains', {}, { includeDomains: ['a.b'] }, 'cannot include or exclude domains'],
+    ['excluded domains', {}, { excludeDomains: ['a.b'] }, 'cannot include or exclude domains'],
+  ])('is rejected with %s', async (_, body, more, message) => {
+    await expect(searching(body, more)).rejects.toMatchObject({
+      code: 'invalid_request',
+      publicMessage: expect.stringContaining(message),
+    });
+  });
+
+  test('is never that of the client, and has no options', () => {
+    const googleSearch = { searchTypes: { imageSearch: {} } };
+    const others = { googleMaps: {}, urlContext: {}, codeExecution: {}, enterpriseWebSearch: {} };
+    expect(generateContentFilter({ tools: [{ googleSearch, ...others }] }, '')).toEqual({ tools });
+    return expect(translated({ tools })).rejects.toMatchObject({ code: 'invalid_request' });
   });
 });
 

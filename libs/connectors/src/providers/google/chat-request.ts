@@ -1,5 +1,5 @@
 /** Translates OpenAI's chat request to Gemini's `generateContent`. Parameters without an equivalent are left out. */
-import { disablesReasoning, type ModelRules, type Reasoning } from '#application';
+import { disablesReasoning, type ModelRules, type NativeSearch, type Reasoning, UpstreamError } from '#application';
 import type { JsonObject } from '#kernel';
 import { invalidRequest } from '../../http/field-filter.ts';
 import { selectEffort } from '../chat/effort.ts';
@@ -23,20 +23,31 @@ export interface GeminiChatBody extends JsonObject {
   readonly reasoning?: Reasoning;
 }
 
+/** Gemini cannot be forced to search. */
+const SEARCH_INSTRUCTION = { text: 'Search the web before you answer.' };
+
 /**
  * Returns the request without the model, which is part of the URL.
+ * @param search undefined if the model must not search
  * @throws UpstreamError with `invalid_request` for a value that Gemini does not support and that must not be ignored
  */
-export async function toGenerateContentRequest(body: GeminiChatBody, modelRules: ModelRules): Promise<JsonObject> {
+export async function toGenerateContentRequest(
+  body: GeminiChatBody,
+  modelRules: ModelRules,
+  search?: NativeSearch,
+): Promise<JsonObject> {
   if ((body.n ?? 1) !== 1) throw invalidRequest('n must be 1: this model returns one choice only', 'n');
-  const { system, contents } = await toContents(body.messages ?? [], String(body.model));
+  const { system: instructions, contents } = await toContents(body.messages ?? [], String(body.model));
+  const system = search?.isRequired ? [...instructions, SEARCH_INSTRUCTION] : instructions;
   const functionDeclarations = (body.tools ?? []).map(toFunctionDeclaration);
   const functionCallingConfig = functionDeclarations.length === 0 ? undefined : toCallingConfig(body.tool_choice);
+  const ownTools = functionDeclarations.length === 0 ? [] : [{ functionDeclarations }];
+  const tools = search ? [toSearchTool(search, functionDeclarations)] : ownTools;
   const generationConfig = toGenerationConfig(body, modelRules);
   return {
     contents,
     ...(system.length === 0 ? {} : { systemInstruction: { parts: system } }),
-    ...(functionDeclarations.length === 0 ? {} : { tools: [{ functionDeclarations }] }),
+    ...(tools.length === 0 ? {} : { tools }),
     ...(functionCallingConfig ? { toolConfig: { functionCallingConfig } } : {}),
     ...(Object.keys(generationConfig).length === 0 ? {} : { generationConfig }),
   };
@@ -86,6 +97,25 @@ function toFunctionDeclaration({ type, function: declared }: JsonObject): JsonOb
     ...(description ? { description } : {}),
     ...(parameters ? { parametersJsonSchema: parameters } : {}),
   };
+}
+
+/**
+ * Returns Google's search as a tool: https://ai.google.dev/gemini-api/docs/google-search. Its number of searches cannot be
+ * limited, and the location is not sent, because it is only a hint. The search cannot be limited to domains, so it is not
+ * planned for a request that does. It is rejected together with functions: each later request would have to contain all
+ * calls and results of the search with their signatures (https://ai.google.dev/gemini-api/docs/tool-combination), for which
+ * OpenAI's messages have no field.
+ * @throws UpstreamError with `invalid_request` for domains or functions, which must not be ignored
+ */
+function toSearchTool({ includeDomains, excludeDomains }: NativeSearch, functions: readonly JsonObject[]): JsonObject {
+  if (includeDomains.length > 0 || excludeDomains.length > 0)
+    throw new UpstreamError('invalid_request', 'The web search of this model cannot include or exclude domains');
+  if (functions.length > 0)
+    throw invalidRequest(
+      'The native web search of this model cannot be combined with functions; use the engine exa',
+      'tools',
+    );
+  return { googleSearch: {} };
 }
 
 function toCallingConfig(choice: unknown): JsonObject | undefined {

@@ -5,6 +5,7 @@ import { extractGeneratedText } from '../chat/partial-text.ts';
 import { assertNotBlocked, type GenerateContentResponse, getResponseId, toCompletionEnd } from './chat-outcome.ts';
 import { type OutputPart, readParts } from './chat-parts.ts';
 import { parseGeminiUsage } from './chat-usage.ts';
+import { GroundingTracker } from './grounding.ts';
 import { toSignatureDetail } from './thought-signatures.ts';
 
 export interface CompletionOptions {
@@ -13,13 +14,15 @@ export interface CompletionOptions {
   /** Leaves the model's reasoning out of the completion. */
   readonly withoutReasoning: boolean;
   readonly billFormat: BillFormat;
+  /** Whether Google's search was enabled. */
+  readonly hasSearched?: boolean;
 }
 
 /** @throws UpstreamError if `text` is not a response, or reports that the content is withheld */
 export function parseGeminiCompletion(
   text: string,
   identity: CompletionIdentity,
-  { model, withoutReasoning, billFormat }: CompletionOptions,
+  { model, withoutReasoning, billFormat, hasSearched = false }: CompletionOptions,
 ): Completion {
   const response = parseResponse(text);
   const usage = parseGeminiUsage(response.usageMetadata);
@@ -29,8 +32,11 @@ export function parseGeminiCompletion(
   if (typeof candidate?.finishReason !== 'string') throw invalidResponseError(text, response);
   const hasCalls = parts.some(({ kind }) => kind === 'call');
   const end = toCompletionEnd(candidate, response, { hasOutput: parts.length > 0, hasCalls, usage });
+  const grounding = new GroundingTracker();
+  const { annotations } = grounding.record(response, joinText(parts, 'text'));
   const message = {
     ...toAssistantMessage(parts, model, withoutReasoning),
+    ...(hasSearched ? { annotations } : {}),
     refusal: end.stop_details?.explanation ?? null,
   };
   const choices = [{ index: 0, message, logprobs: null, ...end }];
@@ -42,6 +48,7 @@ export function parseGeminiCompletion(
     vendorId: () => getResponseId(response),
     reportedBill: parseReportedBill(response, billFormat),
     getDeliveredText: () => parts.map(getGeneratedText).join(''),
+    ...(hasSearched ? { searches: { statuses: grounding.statuses, invoiced: grounding.invoiced } } : {}),
   };
 }
 
@@ -63,9 +70,7 @@ function invalidResponseError(text: string, response: GenerateContentResponse): 
 }
 
 function toAssistantMessage(parts: readonly OutputPart[], model: string, withoutReasoning: boolean) {
-  const join = (kind: OutputPart['kind']) =>
-    parts.map((part) => (part.kind === kind && part.kind !== 'call' ? part.text : '')).join('');
-  const [text, reasoning] = [join('text'), withoutReasoning ? '' : join('thought')];
+  const [text, reasoning] = [joinText(parts, 'text'), withoutReasoning ? '' : joinText(parts, 'thought')];
   const calls = parts.flatMap((part) => (part.kind === 'call' ? [part] : []));
   const signed = withoutReasoning ? [] : calls.filter(({ signature }) => signature !== undefined);
   const details = signed.map(({ call, signature = '' }, index) => toSignatureDetail(index, call, signature, model));
@@ -76,6 +81,10 @@ function toAssistantMessage(parts: readonly OutputPart[], model: string, without
     ...(details.length === 0 ? {} : { reasoning_details: details }),
     ...(calls.length === 0 ? {} : { tool_calls: calls.map(({ call }) => call) }),
   };
+}
+
+function joinText(parts: readonly OutputPart[], kind: 'text' | 'thought'): string {
+  return parts.map((part) => (part.kind === kind ? part.text : '')).join('');
 }
 
 /** Returns the text that the tokens of a part are counted by if the provider does not report them. */

@@ -1,6 +1,6 @@
 /** The connector against the sandbox. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { ChatCall } from '#application';
+import type { ChatCall, NativeSearch, SearchStatus } from '#application';
 import { readProviders, readRuleSets } from '#catalogue';
 import type { JsonObject } from '#kernel';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
@@ -29,24 +29,35 @@ interface Received {
   readonly message: any;
   readonly finish: unknown;
   readonly usage: unknown;
+  readonly searches: readonly SearchStatus[] | undefined;
+  readonly invoiced: number | undefined;
 }
 
 /** Sends a chat, and returns the message of the response, whether it was streamed or not. */
-async function send(messages: readonly JsonObject[], stream: boolean, more: JsonObject = {}): Promise<Received> {
+async function send(
+  messages: readonly JsonObject[],
+  stream: boolean,
+  more: JsonObject = {},
+  search?: NativeSearch,
+): Promise<Received> {
   const call: ChatCall = {
     ...{ protocol: 'chat', protocols: ['chat'], stream, withoutReasoning: false, identity, modelRules },
     body: { model: 'gemini-3.8-flash', messages, ...more },
+    search,
     signal: AbortSignal.timeout(10_000),
   };
   const answer = await provider.chat(call);
   if (answer.kind === 'complete') {
     // biome-ignore lint/suspicious/noExplicitAny: choices of every shape
     const [{ message, finish_reason }] = answer.body.choices as any;
-    return { message, finish: finish_reason, usage: answer.usage };
+    const { usage, searches } = answer;
+    return { message, finish: finish_reason, usage, searches: searches?.statuses, invoiced: searches?.invoiced };
   }
   let text = '';
-  await answer.pipeTo((events) => {
+  const searches: SearchStatus[] = [];
+  await answer.pipeTo((events, status) => {
     text += Buffer.from(events).toString();
+    if (status) searches.push(status);
     return undefined;
   });
   const chunks = text.split('\n\n').filter((chunk) => chunk !== '');
@@ -59,8 +70,10 @@ async function send(messages: readonly JsonObject[], stream: boolean, more: Json
     reasoning: join('reasoning'),
     tool_calls: list('tool_calls'),
     reasoning_details: list('reasoning_details'),
+    annotations: list('annotations'),
   };
-  return { message, finish: choices.at(-1).finish_reason, usage: answer.usage() };
+  const invoiced = answer.countInvoicedSearches?.();
+  return { message, finish: choices.at(-1).finish_reason, usage: answer.usage(), searches, invoiced };
 }
 
 const user = (content: string) => ({ role: 'user', content });
@@ -90,6 +103,23 @@ describe.each([false, true])('a chat with Gemini (stream: %s)', (stream) => {
     expect(await send([asked, first.message, ...results], stream, { tools, model })).toMatchObject({
       finish: 'tool_calls',
     });
+  });
+
+  test('searches the web with one invoiced search per query', async () => {
+    const search = { maxUses: 3, isRequired: true, includeDomains: [], excludeDomains: [] };
+    const asked = [user('[[sandbox tool=web_search tool_times=2 text="Jä, 3"]]')];
+    const { message, usage, searches, invoiced } = await send(asked, stream, {}, search);
+    expect(message.content).toBe('Jä, 3');
+    expect(message.annotations).toEqual(
+      [1, 2].map((at) => ({
+        type: 'url_citation',
+        url_citation: { url: `https://site1.example/${at}`, title: 'Page 1', start_index: 0, end_index: 5 },
+      })),
+    );
+    const completed = searches?.filter(({ state }) => state === 'completed');
+    expect(completed).toEqual([0, 1].map((at) => ({ at, query: `what was asked, ${at + 1}`, state: 'completed' })));
+    expect([invoiced, usage]).toEqual([2, expect.objectContaining({ input: 43, output: 4 })]);
+    expect(await send([user('Hi')], stream, {}, search)).toMatchObject({ invoiced: 0, searches: [] });
   });
 
   test('has JSON by its schema', async () => {

@@ -11,6 +11,7 @@ import { generateContentFilter } from './chat-filter.ts';
 import { toGenerateContentRequest } from './chat-request.ts';
 import { parseGeminiCompletion } from './chat-response.ts';
 import { toGoogleError } from './errors.ts';
+import { GeminiSearchTranslator } from './search-events.ts';
 
 export class GeminiChat {
   /** By path: the URL contains the model. */
@@ -28,20 +29,25 @@ export class GeminiChat {
   }
 
   async complete(call: ChatCall): Promise<Completion | CompletionStream> {
-    const request = await toGenerateContentRequest(call.body, call.modelRules ?? {});
+    const request = await toGenerateContentRequest(call.body, call.modelRules ?? {}, call.search);
     // A thinking level is no limit.
     return withReasoningLimit(call, this.send(call, request), undefined);
   }
 
   private async send(call: ChatCall, request: object): Promise<Completion | CompletionStream> {
-    const { body, stream, withoutReasoning, identity, signal } = call;
+    const { body, stream, withoutReasoning, identity, search, signal } = call;
     const model = String(body.model);
-    const options = { model, withoutReasoning, billFormat: this.billFormat };
+    const options = { model, withoutReasoning, billFormat: this.billFormat, hasSearched: search !== undefined };
     const parseCompletion = (text: string) => parseGeminiCompletion(text, identity, options);
     if (!stream) return parseCompletion(await this.getEndpoint(model, 'generateContent').post(request, signal));
     const endpoint = this.getEndpoint(model, 'streamGenerateContent?alt=sse');
-    const translator = new GeminiEventTranslator(identity, options, endpoint.classifyError);
-    return endpoint.stream(request, signal, { translator, parseCompletion });
+    if (search === undefined) {
+      const translator = new GeminiEventTranslator(identity, options, endpoint.classifyError);
+      return endpoint.stream(request, signal, { translator, parseCompletion });
+    }
+    const translator = new GeminiSearchTranslator(identity, options, endpoint.classifyError);
+    const response = await endpoint.stream(request, signal, { translator, parseCompletion });
+    return { countInvoicedSearches: () => translator.invoiced, ...response };
   }
 
   private getEndpoint(model: string, method: string): JsonHttpClient {
