@@ -154,8 +154,8 @@ function parseToolbox({ tools, toolConfig }: JsonObject, rounds: number): Toolbo
   const unknown = allowed.find((name) => !declared.some((tool) => tool.name === name));
   if (unknown !== undefined)
     throw createError(400, `allowed_function_names contains ${unknown}, which is not among the function_declarations.`);
-  const offered = canSearch ? [SEARCH] : declared;
-  return { tools: offered, choice: toChoice(mode, allowed), allowsParallelCalls: true, rounds };
+  const availableTools = canSearch ? [SEARCH] : declared;
+  return { tools: availableTools, choice: toChoice(mode, allowed), allowsParallelCalls: true, rounds };
 }
 
 function toChoice(mode: unknown, allowed: readonly unknown[]): Toolbox['choice'] {

@@ -1,6 +1,7 @@
 /**
  * The fields that are sent to Gemini's chat models (https://ai.google.dev/api/generate-content). Fields that change the
- * price are not listed: `cachedContent`, `serviceTier`, and all tools that Google runs, except its search without options.
+ * price are not listed: `cachedContent`, `serviceTier`, and all tools that Google runs, except its search without
+ * options.
  */
 import { allowAny, allowEach, allowFields } from '../../http/field-filter.ts';
 

@@ -114,7 +114,7 @@ describe('Google’s search', () => {
       'is required by the system message',
       { messages: [{ role: 'system', content: 'Be short.' }, hello] },
       { isRequired: true },
-      { systemInstruction: { parts: [{ text: 'Be short.' }, { text: 'Search the web before you answer.' }] } },
+      { systemInstruction: { parts: [{ text: 'Be short.' }, { text: 'Search the web before you respond.' }] } },
     ],
   ])('%s', async (_, body, more, expected) => {
     const request = await searching(body, more);

@@ -24,7 +24,7 @@ export interface GeminiChatBody extends JsonObject {
 }
 
 /** Gemini cannot be forced to search. */
-const SEARCH_INSTRUCTION = { text: 'Search the web before you answer.' };
+const SEARCH_INSTRUCTION = { text: 'Search the web before you respond.' };
 
 /**
  * Returns the request without the model, which is part of the URL.
@@ -100,11 +100,11 @@ function toFunctionDeclaration({ type, function: declared }: JsonObject): JsonOb
 }
 
 /**
- * Returns Google's search as a tool: https://ai.google.dev/gemini-api/docs/google-search. Its number of searches cannot be
- * limited, and the location is not sent, because it is only a hint. The search cannot be limited to domains, so it is not
- * planned for a request that does. It is rejected together with functions: each later request would have to contain all
- * calls and results of the search with their signatures (https://ai.google.dev/gemini-api/docs/tool-combination), for which
- * OpenAI's messages have no field.
+ * Returns Google's search as a tool: https://ai.google.dev/gemini-api/docs/google-search. Its number of searches cannot
+ * be limited, and the location is not sent, because it is only a hint. The search cannot be limited to domains, so it
+ * is not planned for a request that does. It is rejected together with functions: each later request would have to
+ * contain all calls and results of the search with their signatures, for which OpenAI's messages have no field
+ * (https://ai.google.dev/gemini-api/docs/tool-combination).
  * @throws UpstreamError with `invalid_request` for domains or functions, which must not be ignored
  */
 function toSearchTool({ includeDomains, excludeDomains }: NativeSearch, functions: readonly JsonObject[]): JsonObject {

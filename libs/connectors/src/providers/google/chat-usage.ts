@@ -10,9 +10,9 @@ interface GeminiUsage {
 
 /**
  * Converts Gemini's `usageMetadata` to disjoint units (`GenerateContentResponseUsageMetadata` of
- * https://github.com/googleapis/js-genai). The prompt includes cached tokens, and the candidates do not include thoughts,
- * which are billed as output. `toolUsePromptTokenCount` is the text that Google's search has found, which is not billed as
- * input (https://ai.google.dev/gemini-api/docs/pricing). Gemini omits a count of zero.
+ * https://github.com/googleapis/js-genai). The prompt includes cached tokens, and the candidates do not include
+ * thoughts, which are billed as output. `toolUsePromptTokenCount` is the text that Google's search has found, which is
+ * not billed as input (https://ai.google.dev/gemini-api/docs/pricing). Gemini omits a count of zero.
  * @returns undefined if no valid usage was reported; a reported zero is valid here
  */
 export function parseGeminiUsage(reported: unknown): Usage | undefined {

@@ -34,7 +34,7 @@ type TextRange = readonly [start: number, end: number];
 export class GroundingTracker {
   private readonly searches = new Map<string, SearchStatus>();
   private readonly knownAnnotations = new Set<string>();
-  /** A source that cannot be cited is undefined, so that the others keep their indexes. */
+  /** A source that cannot be cited is undefined, so that the indexes of the others do not change. */
   private sources: readonly (Source | undefined)[] = [];
 
   /** @param content the text of the response so far */
@@ -61,15 +61,15 @@ export class GroundingTracker {
     return this.searches.size;
   }
 
-  /** Returns the searches that are new. Google does not tell which pages a query has found. */
+  /** Returns the searches that are new. Google does not report which pages a query has found. */
   private recordQueries(queries: readonly unknown[]): readonly SearchStatus[] {
-    const known = this.searches.size;
+    const previousCount = this.searches.size;
     for (const reported of queries) {
       const query = parseNonEmptyText(reported)?.slice(0, MAX_QUERY_CHARACTERS);
       if (query === undefined || this.searches.has(query) || this.searches.size >= MAX_QUERIES) continue;
       this.searches.set(query, { at: this.searches.size, query, state: 'completed' });
     }
-    return this.statuses.slice(known);
+    return this.statuses.slice(previousCount);
   }
 
   /** Returns the annotations that are new. */
