@@ -11,7 +11,13 @@ import {
   toModel,
 } from './catalogue-entries.ts';
 import type { DataEndpointFile } from './data-endpoint-file.ts';
-import { type AnyModelFile, assertConsistentCatalogue, type FeeFile, isMediaModel } from './data-files.ts';
+import {
+  type AnyModelFile,
+  assertConsistentCatalogue,
+  type FeeFile,
+  type HeldSearches,
+  isMediaModel,
+} from './data-files.ts';
 import type { RuleSets } from './model-rules.ts';
 import { findRetirements, hasRetired, isRetirementNear, type Retirement } from './retirement.ts';
 import { toLineKey, toServiceTariff } from './tariffs.ts';
@@ -222,9 +228,16 @@ export class Catalogue {
     return this.parts.fees.get(service)?.zdr === true;
   }
 
-  /** Whether a search service can exclude domains. */
-  canExcludeDomains(service: string): boolean {
-    return this.parts.fees.get(service)?.excludesDomains !== false;
+  /** Whether a search service supports the lists of domains of a search. */
+  canFilterDomains(service: string, { includeDomains, excludeDomains }: DomainLists): boolean {
+    const { includesDomains, excludesDomains } = this.parts.fees.get(service) ?? {};
+    const canInclude = includeDomains.length === 0 || includesDomains !== false;
+    return canInclude && (excludeDomains.length === 0 || excludesDomains !== false);
+  }
+
+  /** Returns how many searches a hold pays for; undefined if requests limit the searches of this service. */
+  findHeldSearches(service: string): HeldSearches | undefined {
+    return this.parts.fees.get(service)?.heldSearches;
   }
 
   /** Returns the tariff of a service, such as web search; undefined if it is not sold. */
@@ -236,7 +249,7 @@ export class Catalogue {
     const upstreams = [
       ...this.models.map(({ id, endpoints }) => [id, endpoints.map(({ upstream }) => upstream)] as const),
       ...this.dataEndpoints.map(({ endpoint }) => [endpoint.model, [endpoint.upstream]] as const),
-      ...this.parts.services.map(({ of, provider }) => [of, [provider]] as const),
+      ...this.parts.services.map(({ of, creditor }) => [of, [creditor]] as const),
     ];
     const missing = upstreams.flatMap(([name, slugs]) => {
       const settings = slugs
@@ -291,6 +304,12 @@ function toPriceList(tariffs: readonly Tariff[]): PriceList {
   const lines = tariffs.map((tariff): PriceListLine => ({ ...tariff, prices: tariff.prices.map(toPriceJson) }));
   const version = createHash('sha256').update(JSON.stringify(lines)).digest('hex').slice(0, 16);
   return { version, lines };
+}
+
+/** The domains that a web search is restricted to, and those that it excludes. */
+interface DomainLists {
+  readonly includeDomains: readonly string[];
+  readonly excludeDomains: readonly string[];
 }
 
 /** Marks a fee with `zdr` if its provider retains no data by an agreement of this installation. */

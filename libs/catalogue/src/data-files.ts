@@ -25,6 +25,7 @@ import { assertSuccessors } from './retirement.ts';
 import {
   amount,
   anyObject,
+  count,
   createDataFileError,
   DataFileError,
   enumRule,
@@ -150,10 +151,23 @@ export function parseParameterLists(data: unknown): Readonly<Record<string, read
   return data as Readonly<Record<string, readonly string[]>>;
 }
 
+/**
+ * How many searches the hold of a request pays for if no request can limit them: at least `min`, and at most `max` if
+ * the balance allows. Further searches are billed too.
+ */
+export interface HeldSearches {
+  readonly min: number;
+  readonly max: number;
+  /** False if the provider invoices neither the results as input, nor the input again after a search. */
+  readonly billsInput?: boolean;
+}
+
 /** A service with a fixed price, such as web search. */
 export interface FeeFile {
   readonly name: string;
   readonly provider: string;
+  /** Slug of the provider that is called and invoices the service; by default that of `provider`. */
+  readonly upstream?: string;
   /** USD that the provider invoices per use. */
   readonly costUsd: string;
   /** USD that the provider of a web search invoices for each result beyond those that a search includes. */
@@ -165,22 +179,35 @@ export interface FeeFile {
   readonly zdr?: boolean;
   /** Where the provider offers by agreement to retain no request data. `ZDR_AGREEMENTS` lists such agreements. */
   readonly zdrByAgreement?: PriceSource;
+  /** False if the search cannot be restricted to domains. */
+  readonly includesDomains?: boolean;
   /** False if the search cannot exclude domains. */
   readonly excludesDomains?: boolean;
+  /** Present if no request can limit how many searches the provider makes and invoices. */
+  readonly heldSearches?: HeldSearches;
   /** Where the costs were found. */
   readonly source?: PriceSource;
 }
 
+const heldSearchesRule: ValidationRule = (value, location) => {
+  objectRule({ min: count, max: count, billsInput: optionalRule(flag) })(value, location);
+  const { min, max } = value as HeldSearches;
+  if (max < min) throw createDataFileError(withParent(location, 'max'), 'must not be below min');
+};
+
 const feeFields = objectRule({
   name: text,
   provider: text,
+  upstream: optionalRule(text),
   costUsd: amount,
   costUsdPerExtraResult: optionalRule(amount),
   priceUsd: optionalRule(amount),
   priceUsdPerRequest: optionalRule(amount),
   zdr: optionalRule(flag),
   zdrByAgreement: optionalRule(priceSource),
+  includesDomains: optionalRule(flag),
   excludesDomains: optionalRule(flag),
+  heldSearches: optionalRule(heldSearchesRule),
   source: optionalRule(priceSource),
 });
 

@@ -9,7 +9,7 @@ export {
   readRuleSets,
 } from './catalogue-files.ts';
 export { DATA_PROVIDERS, type FieldCap, SOCIAL_PROVIDER, toDataPath } from './data-endpoint-file.ts';
-export { isMediaModel, parseModels } from './data-files.ts';
+export { type HeldSearches, isMediaModel, parseModels } from './data-files.ts';
 export { type CatalogueEnd, listEnds } from './ends.ts';
 export {
   type ErrorRuleFile,

@@ -87,6 +87,7 @@ export function toMediaTariff(model: string, endpoint: MediaEndpointFile): Tarif
 export function toServiceTariff({
   name,
   provider,
+  upstream,
   costUsd,
   costUsdPerExtraResult,
   priceUsd = '0',
@@ -98,7 +99,7 @@ export function toServiceTariff({
   const prices = [search, request];
   if (costUsdPerExtraResult !== undefined)
     prices.push({ unit: 'result', per: 1n, cost: money.parseUsd(costUsdPerExtraResult), price: ZERO_USD });
-  return { of: name, provider: slug, creditor: slug, prices };
+  return { of: name, provider: slug, creditor: upstream ?? slug, prices };
 }
 
 /** Builds the tariff of a data lookup, which is sold per lookup and invoiced per lookup or per result. */

@@ -240,6 +240,15 @@ describe.each(KINDS)('$model.id at $slug', (chat) => {
   test('messages', () => sendSupported('/v1/messages', chat, MESSAGES_REQUESTS));
 });
 
+test("xAI's search at OpenRouter", async () => {
+  const grok = chats.find(({ model }) => model.id === 'x-ai/grok-4.3') as Chat;
+  const options = { engine: 'native', user_location: { type: 'approximate', country: 'BR' } };
+  const plugin = { id: 'web', ...options, include_domains: ['example.com'] };
+  const tool = { type: 'web_search', ...options, excluded_domains: ['example.com'] };
+  await send('/v1/chat/completions', grok, 'a plugin', { directive: 'tokens=2', plugins: [plugin] });
+  await send('/v1/chat/completions', grok, 'a tool', { directive: 'tool=web_search', tools: [tool] });
+});
+
 test('errors', async () => {
   const errors = KINDS.flatMap(({ model, slug }) =>
     ['400', '500', 'overloaded'].map((fault) =>

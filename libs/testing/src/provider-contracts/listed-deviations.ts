@@ -100,6 +100,13 @@ export const CHAT_DEVIATIONS: readonly ListedDeviation[] = [
     'Citations of web searches: https://openrouter.ai/docs/features/web-search.',
     ['choices[].message.annotations'],
   ),
+  ...list(
+    'openrouter chatEvent',
+    'unknown field',
+    "Citations in streams, which the SDK lacks and OpenRouter's provider for the AI SDK reads: " +
+      'https://github.com/OpenRouterTeam/ai-sdk-provider.',
+    ['choices[].delta.annotations'],
+  ),
   ...['chatResponse', 'chatEvent'].flatMap((message) =>
     list(`openrouter ${message}`, 'unknown field', 'The API names the provider it called; its SDK has no such field.', [
       'provider',

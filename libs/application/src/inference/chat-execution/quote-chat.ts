@@ -218,13 +218,13 @@ export function canExtendHold(plan: SearchPlan | undefined): boolean {
   return plan === undefined || plan.kind === 'pre_search';
 }
 
-/** Limits a native search to as many searches as the hold pays for. If it pays for none, `native` is omitted. */
+/** Limits a native search to as many searches as the hold pays for. If it pays for too few, `native` is omitted. */
 export function limitSearchesToHold(
   { resolved, body, quote, extraInputTokens }: QuotedChat,
   plan: NativeSearchPlan,
   held: PicoUsd,
 ): { readonly quote: ChatQuote; readonly native?: NativeSearch } {
-  for (let maxUses = plan.native.maxUses; maxUses > 0; maxUses--) {
+  for (let maxUses = plan.native.maxUses; maxUses >= plan.minUses; maxUses--) {
     const quoted = quoteNativeSearch(plan, maxUses, {
       body,
       model: resolved.model,

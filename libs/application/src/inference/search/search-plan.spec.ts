@@ -16,6 +16,10 @@ const fees = [
   { name: 'web_search', provider: 'Exa', costUsd: '0.005', priceUsdPerRequest: '0.02' },
   { name: 'own', provider: 'V', costUsd: '0.01', priceUsd: '0.011' },
   { name: 'inclusive', provider: 'V', costUsd: '0.01', priceUsd: '0.011', excludesDomains: false },
+  {
+    ...{ name: 'unlimited', provider: 'V', costUsd: '0.01', priceUsd: '0.011' },
+    ...{ includesDomains: false, excludesDomains: false, heldSearches: { min: 3, max: 10 } },
+  },
 ];
 const endpoint = (provider: string, more: object = {}) => ({
   provider,
@@ -35,6 +39,7 @@ const catalogue = Catalogue.fromFiles(
     file('native', [endpoint('A', { searchFee: 'own' })]),
     file('on-request', [endpoint('A', { searchFee: 'own', searchOnRequest: true })]),
     file('inclusive', [endpoint('A', { searchFee: 'inclusive' })]),
+    file('unlimited', [endpoint('A', { searchFee: 'unlimited', searchOnRequest: true })]),
     file('mixed', [endpoint('A', { searchFee: 'own' }), endpoint('B')]),
     file('late', [endpoint('B'), endpoint('A', { searchFee: 'own' })]),
     file('anyway', [endpoint('A')], { searchesWeb: true }),
@@ -127,6 +132,12 @@ describe('planning a search', () => {
       { plugins: [{ ...excluding[0], engine: 'native' }] },
       'plugins.engine',
     ],
+    [
+      'included domains for a native search without them',
+      'unlimited',
+      { plugins: [{ id: 'web', engine: 'native', include_domains: ['a.b'] }] },
+      'plugins.engine',
+    ],
     ['a fractional number of results', 'plain', { tools: [{ ...tool, max_results: 0.5 }] }, 'tools.max_results'],
     ['zero uses', 'plain', { tools: [{ ...tool, max_uses: 0 }] }, 'tools.max_uses'],
     ['a name conflict', 'native', { tools: [{ ...tool, engine: 'native' }, own('web_search')] }, 'tools.engine'],
@@ -134,6 +145,29 @@ describe('planning a search', () => {
     expect(() => planned(id, more)).toThrow(
       expect.objectContaining({ name: InvalidRequestError.name, status: 400, param }),
     );
+  });
+});
+
+describe('a native search whose number no request can limit', () => {
+  const search = (more: object = {}) => planned('unlimited', { tools: [{ ...tool, engine: 'native', ...more }] });
+
+  test('is planned for as many searches as a hold pays for, whatever number is requested', () => {
+    expect(search({ max_uses: 1 }).plan).toMatchObject({ minUses: 3, native: { maxUses: 10 } });
+  });
+
+  test('is paid for three times at least if it is required', () => {
+    const required = { tools: [{ ...tool, engine: 'native' }], tool_choice: tool };
+    const { quote } = planned('unlimited', required);
+    const single = planned('native', required).quote;
+    expect(quote?.search).toEqual({ isRequired: true, price: quote?.minPrice });
+    expect(quote?.minPrice).toBeGreaterThan((single?.minPrice as bigint) + 2n * 11_000_000_000n);
+    expect(quote?.maxPrice).toBeGreaterThan((quote?.minPrice as bigint) + 7n * 11_000_000_000n);
+  });
+
+  test('is not part of the minimum price if the model decides', () => {
+    const { quote } = search();
+    expect(quote?.minPrice).toBe(planned('native', { tools: [tool] }).quote?.minPrice);
+    expect(quote?.search?.price).toBeGreaterThan(3n * 11_000_000_000n);
   });
 });
 

@@ -1,5 +1,5 @@
 /** Plans the web search of a request: who searches, when, and for which fee. */
-import type { Catalogue, Endpoint, TokenPricedModel } from '#catalogue';
+import type { Catalogue, Endpoint, HeldSearches, TokenPricedModel } from '#catalogue';
 import type { Tariff } from '#domain';
 import { InvalidRequestError } from '../../errors.ts';
 import { assertOffered } from '../../missing-settings.ts';
@@ -41,6 +41,10 @@ export interface NativeSearchPlan {
   readonly kind: 'upstream';
   readonly isModelDecided: boolean;
   readonly native: NativeSearch;
+  /** The hold pays for at least this number of searches, or the provider may not search. */
+  readonly minUses: number;
+  /** Whether the provider invoices the results as input, and the input again after each search. */
+  readonly billsInput: boolean;
   readonly fee: Tariff;
 }
 
@@ -61,6 +65,12 @@ export interface SearchPlanParams {
   readonly zdr: boolean;
 }
 
+/** What the plan depends on besides the request. */
+export type SearchCatalogue = Pick<
+  Catalogue,
+  'findService' | 'hasZeroDataRetention' | 'canFilterDomains' | 'findHeldSearches' | 'listMissingSettings'
+>;
+
 /** The search plan, and the endpoints that can serve the request with it. */
 export interface PlannedSearch {
   readonly plan: SearchPlan | undefined;
@@ -80,16 +90,13 @@ export interface PlannedSearch {
 export function planSearch(
   request: SearchRequest,
   { body, model, endpoints, zdr }: SearchPlanParams,
-  catalogue: Pick<Catalogue, 'findService' | 'hasZeroDataRetention' | 'canExcludeDomains' | 'listMissingSettings'>,
+  catalogue: SearchCatalogue,
 ): PlannedSearch {
   const allowsService = (service: string) => !zdr || catalogue.hasZeroDataRetention(service);
   if (request.engine !== 'exa') {
     if (model.searchesWeb) return { plan: { kind: 'built_in' }, endpoints };
     const searches = hasFunction(body, WEB_SEARCH) ? [] : endpoints.filter((endpoint) => canSearch(endpoint, body));
-    const needsExclusion = request.excludeDomains.length > 0;
-    const filtering = searches.filter(
-      ({ searchFee }) => !needsExclusion || catalogue.canExcludeDomains(String(searchFee)),
-    );
+    const filtering = searches.filter(({ searchFee }) => catalogue.canFilterDomains(String(searchFee), request));
     const capable = filtering.filter(({ searchFee }) => allowsService(String(searchFee)));
     const isNative = request.engine === 'native';
     const [first] = isNative ? capable : endpoints;
@@ -97,14 +104,11 @@ export function planSearch(
     const fee = canUseFirst ? catalogue.findService(String(first.searchFee)) : undefined;
     if (fee) {
       const alike = capable.filter(({ searchFee }) => searchFee === fee.of);
-      return {
-        plan: { kind: 'upstream', isModelDecided: request.isModelDecided, native: toNativeSearch(request), fee },
-        endpoints: alike,
-      };
+      return { plan: createNativePlan(request, fee, catalogue.findHeldSearches(fee.of)), endpoints: alike };
     }
     if (isNative) {
       if (filtering.length > 0) throw createRetentionError(model);
-      throw searches.length > 0 ? createNoExclusionError(model, request) : createNoNativeSearchError(model, request);
+      throw searches.length > 0 ? createDomainsError(model, request) : createNoNativeSearchError(model, request);
     }
   }
   if (!allowsService(WEB_SEARCH)) throw createRetentionError(model);
@@ -124,6 +128,13 @@ function createPlan(
   if (isModelDecided && callsTools && (body.n ?? 1) === 1) return { kind: 'tool', ...terms, maxUses, isRequired };
   const query = getLastUserText(body).slice(0, MAX_QUERY_LENGTH);
   return query.trim() === '' ? undefined : { kind: 'pre_search', ...terms, query, prompt };
+}
+
+function createNativePlan(request: SearchRequest, fee: Tariff, heldSearches: HeldSearches | undefined): SearchPlan {
+  const { isModelDecided, maxUses } = request;
+  const native = { ...toNativeSearch(request), maxUses: heldSearches?.max ?? maxUses };
+  const { min = 1, billsInput = true } = heldSearches ?? {};
+  return { kind: 'upstream', isModelDecided, native, minUses: min, billsInput, fee };
 }
 
 function toNativeSearch({ isModelDecided, isRequired, ...search }: SearchRequest): NativeSearch {
@@ -156,8 +167,12 @@ function createRetentionError({ id }: TokenPricedModel): InvalidRequestError {
   return new InvalidRequestError(404, message, 'provider');
 }
 
-function createNoExclusionError({ id }: TokenPricedModel, { isModelDecided }: SearchRequest): InvalidRequestError {
-  const message = `engine of the web search must be exa or auto: the native search of ${id} cannot exclude domains`;
+function createDomainsError(
+  { id }: TokenPricedModel,
+  { isModelDecided, excludeDomains }: SearchRequest,
+): InvalidRequestError {
+  const filter = excludeDomains.length > 0 ? 'exclude' : 'include';
+  const message = `engine of the web search must be exa or auto: the native search of ${id} cannot ${filter} domains`;
   return new InvalidRequestError(400, message, `${isModelDecided ? 'tools' : 'plugins'}.engine`);
 }
 

@@ -46,35 +46,31 @@ export function quoteSearch(plan: SearchPlan, input: SearchQuoteInput): ChatQuot
     case 'tool':
       return quoteToolSearch(plan, input);
     case 'upstream': {
-      const maxQuote = quoteNativeSearch(plan, plan.native.maxUses, input);
-      const isRequired = plan.native.isRequired;
-      const minPrice = quoteNativeSearch(plan, isRequired ? 1 : 0, input).minPrice;
-      return {
-        ...maxQuote,
-        minPrice,
-        search: { price: isRequired ? minPrice : quoteNativeSearch(plan, 1, input).minPrice, isRequired },
-      };
+      const { isRequired, maxUses } = plan.native;
+      const price = quoteNativeSearch(plan, plan.minUses, input).minPrice;
+      const minPrice = isRequired ? price : quoteNativeSearch(plan, 0, input).minPrice;
+      return { ...quoteNativeSearch(plan, maxUses, input), minPrice, search: { price, isRequired } };
     }
     case 'built_in':
       return quoteChatRequest(body, model, endpoints, toExtraInput(extraInputTokens));
   }
 }
 
-/** Quotes a request with this number of native searches. After each search the model reads the complete input again. */
+/**
+ * Quotes a request with this number of native searches. After each search the model usually reads the complete input
+ * again.
+ */
 export function quoteNativeSearch(
-  { fee }: Pick<NativeSearchPlan, 'fee'>,
+  { fee, billsInput = true }: Pick<NativeSearchPlan, 'fee'> & Partial<Pick<NativeSearchPlan, 'billsInput'>>,
   searches: number,
   { body, model, endpoints, extraInputTokens = 0 }: SearchQuoteInput,
 ): ChatQuote {
   if (searches === 0) return quoteChatRequest(body, model, endpoints, toExtraInput(extraInputTokens));
-  const rereadTokens =
-    searches * countMaxChatInputTokens(body, model) + (searches + 1) * extraInputTokens + (searches + 1) * TOOL_TOKENS;
-  const results = (UPSTREAM_RESULT_TOKENS * searches * (searches + 1)) / 2;
-  const extraInput = {
-    inputTokens: rereadTokens + results,
-    fees: calculateSearchPrice(fee, searches),
-    reads: searches + 1,
-  };
+  const rereads = billsInput ? searches : 0;
+  const reads = rereads + 1;
+  const rereadTokens = rereads * countMaxChatInputTokens(body, model) + reads * (extraInputTokens + TOOL_TOKENS);
+  const results = (UPSTREAM_RESULT_TOKENS * rereads * reads) / 2;
+  const extraInput = { inputTokens: rereadTokens + results, fees: calculateSearchPrice(fee, searches), reads };
   return quoteChatRequest(body, model, endpoints, extraInput);
 }
 

@@ -8,7 +8,7 @@ import { parseNonEmptyText, parseTokenCount } from '../../http/parse-reported.ts
 import type { GenerateContentResponse } from './chat-outcome.ts';
 
 /** Many times what a model searches for one response. Further queries are not charged, because they are implausible. */
-const MAX_QUERIES = 100;
+const MAX_QUERIES = 1_000;
 const MAX_QUERY_CHARACTERS = 2_000;
 const MAX_SOURCES = 500;
 const MAX_ANNOTATIONS = 500;
