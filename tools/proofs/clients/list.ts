@@ -8,6 +8,7 @@ import { JVM_CLIENTS } from './jvm.ts';
 const CLAUDE_AGENT = { '@anthropic-ai/claude-agent-sdk': '0.3.330', zod: '4.6.7' };
 
 const ZOD = { zod: '4.6.7' };
+const PYTHON_OPENAI = { openai: '3.57.0' };
 const OPENAI = 'chats and Responses, complete and streaming, tools that the client runs itself, embeddings';
 const LANGCHAIN = 'chats and Responses, complete and streaming with usage, tools, structured output, embeddings';
 
@@ -70,12 +71,19 @@ export const CLIENTS: readonly Client[] = [
   }),
   createPythonClient(
     'python-openai',
-    'chats and Responses, sync and async, the helpers `stream` and `parse`, embeddings',
+    'chats and Responses, the helpers `stream` and `parse`, embeddings',
     'py_openai.py',
-    {
-      openai: '3.57.0',
-    },
+    PYTHON_OPENAI,
   ),
+  createPythonClient(
+    'python-openai-async',
+    'the asynchronous client: chats and Responses, complete and streaming, tools',
+    'py_openai_async.py',
+    PYTHON_OPENAI,
+  ),
+  createPythonClient('python-openrouter', 'chats, complete and streaming with usage, tools', 'py_openrouter.py', {
+    openrouter: '1.3.84',
+  }),
   createPythonClient('python-anthropic', 'Messages, sync and async, tools, token counting', 'py_anthropic.py', {
     anthropic: '2.14.0',
   }),

@@ -3,6 +3,7 @@
 import os
 
 import litellm
+from interrupted_streams import expect_errors
 
 litellm.telemetry = False
 URL = os.environ["GATEWAY_URL"] + "/v1"
@@ -38,3 +39,11 @@ assert messages.choices[0].message.content == SAID
 
 embedded = litellm.embedding(model="openai/openai/text-embedding-3-small", input=["one"], **options)
 assert len(embedded.data[0]["embedding"]) == 1536
+
+
+def read(prompt):
+    asked = {"model": "openai/openai/gpt-oss-120b", "messages": [{"role": "user", "content": prompt}], "tools": TOOLS}
+    list(litellm.completion(**asked, stream=True, max_retries=0, **options))
+
+
+expect_errors(read)

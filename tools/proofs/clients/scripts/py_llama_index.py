@@ -2,6 +2,7 @@
 
 import os
 
+from interrupted_streams import expect_errors
 from llama_index.core.llms import ChatMessage, MessageRole
 from llama_index.core.tools import FunctionTool
 from llama_index.llms.openai_like import OpenAILike
@@ -15,8 +16,8 @@ def forecast(city: str) -> str:
     return os.environ["TOOL_RESULT"]
 
 
-for model in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
-    llm = OpenAILike(
+def create_llm(model):
+    return OpenAILike(
         model=model,
         api_base=os.environ["GATEWAY_URL"] + "/v1",
         api_key=os.environ["API_KEY"],
@@ -25,9 +26,14 @@ for model in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
         context_window=100_000,
         max_retries=0,
     )
+
+
+tool = FunctionTool.from_defaults(forecast)
+
+for model in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
+    llm = create_llm(model)
     assert llm.chat([ChatMessage(WORDS)]).message.content == SAID
     assert [chunk.message.content for chunk in llm.stream_chat([ChatMessage(WORDS)])][-1] == SAID
-    tool = FunctionTool.from_defaults(forecast)
     history = [ChatMessage("Weather? [[sandbox tools=2]]")]
     called = llm.chat_with_tools([tool], chat_history=history, allow_parallel_tool_calls=True)
     calls = llm.get_tool_calls_from_response(called)
@@ -39,3 +45,6 @@ for model in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
         history.append(ChatMessage(result, role=MessageRole.TOOL, additional_kwargs=more))
     answered = llm.chat_with_tools([tool], chat_history=history)
     assert answered.message.content.startswith("every coin")
+
+reasoning = create_llm("openai/gpt-oss-120b")
+expect_errors(lambda prompt: list(reasoning.stream_chat_with_tools([tool], chat_history=[ChatMessage(prompt)])))
