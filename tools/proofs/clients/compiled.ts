@@ -62,9 +62,12 @@ function createGoClient(name: string, description: string, module: string, versi
   return { name, description, program, command: createCommand(name) };
 }
 
-/** @param name the name of the client, of its crate, and of a program in `scripts/rust` */
-function createRustClient(name: string, description: string, version: string): Client {
-  const program = { language: 'Rust', package: name, version, build: () => buildRust(name) };
+/**
+ * @param name the name of the client, of its dependency in `scripts/rust`, and of its program there
+ * @param crate the package of the dependency
+ */
+function createRustClient(name: string, description: string, version: string, crate = name): Client {
+  const program = { language: 'Rust', package: crate, version, build: () => buildRust(name) };
   return { name, description, program, command: createCommand(name) };
 }
 
@@ -103,6 +106,12 @@ export const COMPILED_CLIENTS: readonly Client[] = [
     'async-openai',
     'chats and Responses, complete and streaming, tools, structured output, embeddings, a streamed image',
     '0.43.0',
+  ),
+  createRustClient(
+    'async-openai-0-35',
+    'chats, streaming, tools; it repeats the request of an interrupted stream with `Last-Event-ID`',
+    '0.35.0',
+    'async-openai',
   ),
   createRustClient('rig', 'agents over chats and Responses, complete and streaming, a tool that it runs', '0.44.0'),
   createRustClient('genai', 'chats, complete and streaming with usage, tools, structured output, embeddings', '0.7.2'),

@@ -1,6 +1,7 @@
 //! What the programs share: their environment, prompts and checks. A check that does not hold ends the program.
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
 
@@ -53,6 +54,21 @@ pub fn parameters() -> Value {
         "required": ["city"],
         "additionalProperties": false,
     })
+}
+
+/// Creates a typed request.
+pub fn request<T: DeserializeOwned>(body: &Value) -> T {
+    serde_json::from_value(body.clone()).expect("the types of the client fit")
+}
+
+/// The messages of a chat that begins with the text.
+pub fn user(text: &str) -> Value {
+    json!([{ "role": "user", "content": text }])
+}
+
+/// The forecast tool of a chat.
+pub fn chat_tools() -> Value {
+    json!([{ "type": "function", "function": { "name": "forecast", "parameters": parameters(), "strict": true } }])
 }
 
 /// Checks the response to `WORDS`.

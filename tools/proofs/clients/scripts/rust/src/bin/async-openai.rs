@@ -9,23 +9,9 @@ use async_openai::types::images::{CreateImageRequest, ImageGenStreamEvent};
 use async_openai::types::responses::{CreateResponse, Response, ResponseStreamEvent};
 use clients::*;
 use futures::StreamExt;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 type Error = Box<dyn std::error::Error>;
-
-/// Creates a typed request.
-fn request<T: DeserializeOwned>(body: &Value) -> T {
-    serde_json::from_value(body.clone()).expect("the types of the client fit")
-}
-
-fn user(text: &str) -> Value {
-    json!([{ "role": "user", "content": text }])
-}
-
-fn tools() -> Value {
-    json!([{ "type": "function", "function": { "name": "forecast", "parameters": parameters(), "strict": true } }])
-}
 
 #[derive(Default)]
 struct Streamed {
@@ -95,7 +81,7 @@ async fn chats(client: &Client<OpenAIConfig>, model: &str) -> Result<(), Error> 
     let chat = client.chat().create(request(&place)).await?;
     serde_json::from_str::<Place>(chat.choices[0].message.content.as_deref().unwrap_or(""))?;
 
-    let mut question = json!({ "model": model, "messages": user(QUESTION), "tools": tools() });
+    let mut question = json!({ "model": model, "messages": user(QUESTION), "tools": chat_tools() });
     let called = stream(client, &question).await?;
     assert_eq!(called.finish_reason, Some(FinishReason::ToolCalls));
     assert_eq!(called.calls.len(), 2, "calls");
@@ -202,7 +188,7 @@ async fn main() -> Result<(), Error> {
     assert!(embedded.data.iter().all(|item| item.embedding.len() == DIMENSIONS));
     images(&client).await?;
     check_interrupted_streams(async |prompt: &str| {
-        let body = json!({ "model": REASONING, "messages": user(prompt), "tools": tools() });
+        let body = json!({ "model": REASONING, "messages": user(prompt), "tools": chat_tools() });
         stream(&client, &body).await.map(drop)
     })
     .await;
