@@ -189,8 +189,10 @@ export interface FeeFile {
   readonly source?: PriceSource;
 }
 
+const heldSearchesFields = objectRule({ min: count, max: count, billsInput: optionalRule(flag) });
+
 const heldSearchesRule: ValidationRule = (value, location) => {
-  objectRule({ min: count, max: count, billsInput: optionalRule(flag) })(value, location);
+  heldSearchesFields(value, location);
   const { min, max } = value as HeldSearches;
   if (max < min) throw createDataFileError(withParent(location, 'max'), 'must not be below min');
 };

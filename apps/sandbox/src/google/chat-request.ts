@@ -3,7 +3,7 @@ import type { JsonObject } from '#kernel';
 import { ANY_OBJECT, type OutputFormat } from '../provider/model-output.ts';
 import type { ProtocolRequest } from '../provider/serve.ts';
 import { countTokens } from '../provider/tokens.ts';
-import type { Tool, Toolbox } from '../provider/tools.ts';
+import { type Tool, type Toolbox, UNLIMITED_SEARCH } from '../provider/tools.ts';
 import { parseObject } from '../router.ts';
 import {
   countPartTokens,
@@ -118,8 +118,6 @@ function toFormat(config: JsonObject, seed: string): OutputFormat | undefined {
   return { schema: config.responseJsonSchema ?? config.responseSchema ?? ANY_OBJECT, seed };
 }
 
-/** The name of the search in directives. No request limits the number of searches. */
-const SEARCH: Tool = { name: 'web_search', schema: {}, maxProviderUses: Number.POSITIVE_INFINITY };
 /** Without the fields that only Vertex AI supports, such as `excludeDomains`. */
 const SEARCH_FIELDS = ['searchTypes', 'timeRangeFilter'];
 
@@ -154,7 +152,7 @@ function parseToolbox({ tools, toolConfig }: JsonObject, rounds: number): Toolbo
   const unknown = allowed.find((name) => !declared.some((tool) => tool.name === name));
   if (unknown !== undefined)
     throw createError(400, `allowed_function_names contains ${unknown}, which is not among the function_declarations.`);
-  const availableTools = canSearch ? [SEARCH] : declared;
+  const availableTools = canSearch ? [UNLIMITED_SEARCH] : declared;
   return { tools: availableTools, choice: toChoice(mode, allowed), allowsParallelCalls: true, rounds };
 }
 

@@ -95,7 +95,7 @@ describe('a chat', () => {
 
   test('searches, and each query that is neither empty nor repeated is billed', async () => {
     const config = { tools: [{ googleSearch: {} }] };
-    const asked = '[[sandbox tool=web_search tool_times=2 text="Jä, 3"]]';
+    const prompt = '[[sandbox tool=web_search tool_times=2 text="Jä, 3"]]';
     const queries = ['', 'what was asked, 1', 'what was asked, 2', 'what was asked, 1'];
     const segment = { endIndex: 6, text: 'Jä, 3' };
     const groundingMetadata = {
@@ -103,7 +103,7 @@ describe('a chat', () => {
       groundingChunks: [1, 2].map((at) => ({ web: { uri: `https://site1.example/${at}`, title: 'Page 1' } })),
       groundingSupports: [0, 1].map((at) => ({ segment, groundingChunkIndices: [at] })),
     };
-    const { candidates, usageMetadata } = await ask(asked, config);
+    const { candidates, usageMetadata } = await ask(prompt, config);
     expect(candidates?.[0]).toMatchObject({ groundingMetadata });
     expect(usageMetadata).toMatchObject({ promptTokenCount: 36, toolUsePromptTokenCount: 400 });
     const lines = (await (await fetch(`${sandbox.url}/bill/lines`)).json()) as { model: string; usd: string }[];
@@ -112,7 +112,7 @@ describe('a chat', () => {
       ['google/web_search', '0.014'],
       ['google/web_search', '0.014'],
     ]);
-    const events = await stream(asked, config);
+    const events = await stream(prompt, config);
     expect(events.at(-1)?.candidates?.[0]).toMatchObject({ groundingMetadata, finishReason: 'STOP' });
     expect(events.filter((event) => event.candidates?.[0]?.groundingMetadata)).toHaveLength(1);
   });
@@ -121,8 +121,8 @@ describe('a chat', () => {
     ['without a directive', 'Hi', 1],
     ['that fail', '[[sandbox tool=web_search fault=500 at=web_search]]', 1],
     ['with a blocked prompt', '[[sandbox tool=web_search fault=policy_billed]]', 1],
-  ])('has no searches %s', async (_, asked, lines) => {
-    const { candidates } = await ask(asked, { tools: [{ googleSearch: {} }] });
+  ])('has no searches %s', async (_, prompt, lines) => {
+    const { candidates } = await ask(prompt, { tools: [{ googleSearch: {} }] });
     expect(candidates?.[0]?.groundingMetadata).toBeUndefined();
     expect(await fetchBill()).toMatchObject({ lines });
   });

@@ -3,7 +3,7 @@
  * with which the model decides. https://openrouter.ai/docs/guides/features/plugins/web-search
  */
 import { isJsonObject, type JsonObject } from '#kernel';
-import type { Tool, Toolbox } from '../provider/tools.ts';
+import { type Tool, type Toolbox, UNLIMITED_SEARCH } from '../provider/tools.ts';
 import { invalidRequestError } from './errors.ts';
 import type { OpenAiModel } from './models.ts';
 import type { SandboxBody } from './parameters.ts';
@@ -17,8 +17,6 @@ const SERVER_TOOL = 'openrouter:web_search';
 const SEARCHING_MODELS = /^x-ai\//;
 /** Maximum domains of xAI. */
 const MAX_DOMAINS = 5;
-/** The search in a toolbox. No parameter limits how often xAI's models search: `max_uses` is ignored. */
-const SEARCH: Tool = { name: 'web_search', schema: {}, maxProviderUses: Number.POSITIVE_INFINITY };
 
 /** @throws HttpError 400 for a search with another engine, of another model, of X, or with invalid domains */
 export function assertRouterSearch(body: SandboxBody, { id }: OpenAiModel): void {
@@ -38,12 +36,12 @@ export function assertRouterSearch(body: SandboxBody, { id }: OpenAiModel): void
 /** Returns the toolbox with the search of the plugin, which is then always made. */
 export function withPluginSearch(toolbox: Toolbox, body: SandboxBody): Toolbox {
   if (listPlugins(body).length === 0) return toolbox;
-  return { ...toolbox, tools: [...toolbox.tools, SEARCH], choice: { name: SEARCH.name } };
+  return { ...toolbox, tools: [...toolbox.tools, UNLIMITED_SEARCH], choice: { name: UNLIMITED_SEARCH.name } };
 }
 
-/** Returns the search if the tool is OpenRouter's server tool. */
+/** Returns the search if the tool is OpenRouter's server tool. xAI's models ignore its `max_uses`. */
 export function parseServerTool({ type }: JsonObject): Tool | undefined {
-  return type === SERVER_TOOL ? SEARCH : undefined;
+  return type === SERVER_TOOL ? UNLIMITED_SEARCH : undefined;
 }
 
 interface RequestedSearch {

@@ -10,6 +10,13 @@ export interface Tool {
   readonly maxProviderUses?: number;
 }
 
+/** A web search by a provider whose requests cannot limit the number of searches. */
+export const UNLIMITED_SEARCH: Tool = {
+  name: 'web_search',
+  schema: {},
+  maxProviderUses: Number.POSITIVE_INFINITY,
+};
+
 export interface Toolbox {
   readonly tools: readonly Tool[];
   /** `auto` leaves the choice to the model, `required` requires any tool, an object requires that tool. */

@@ -26,7 +26,7 @@ export function parseTokenCount(value: unknown): number | undefined {
 }
 
 /** Maximum number of web searches: many times what any model makes in one call. */
-const MAX_SEARCHES = 1_000;
+export const MAX_SEARCHES = 1_000;
 
 /** Parses a number of invoiced web searches from 0 to `MAX_SEARCHES`, else returns undefined, as `parseTokenCount` does. */
 export function parseSearchCount(value: unknown): number | undefined {

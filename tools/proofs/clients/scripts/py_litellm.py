@@ -42,8 +42,8 @@ assert len(embedded.data[0]["embedding"]) == 1536
 
 
 def read(prompt):
-    asked = {"model": "openai/openai/gpt-oss-120b", "messages": [{"role": "user", "content": prompt}], "tools": TOOLS}
-    list(litellm.completion(**asked, stream=True, max_retries=0, **options))
+    request = {"model": "openai/openai/gpt-oss-120b", "messages": [{"role": "user", "content": prompt}], "tools": TOOLS}
+    list(litellm.completion(**request, stream=True, max_retries=0, **options))
 
 
 expect_errors(read)

@@ -224,16 +224,21 @@ export function limitSearchesToHold(
   plan: NativeSearchPlan,
   held: PicoUsd,
 ): { readonly quote: ChatQuote; readonly native?: NativeSearch } {
-  for (let maxUses = plan.native.maxUses; maxUses >= plan.minUses; maxUses--) {
-    const quoted = quoteNativeSearch(plan, maxUses, {
-      body,
-      model: resolved.model,
-      endpoints: quote.endpoints,
-      extraInputTokens,
-    });
-    if (quoted.minPrice <= held) return { quote: quoted, native: { ...plan.native, maxUses } };
+  const { model } = resolved;
+  const { endpoints } = quote;
+  let limited: { readonly quote: ChatQuote; readonly native: NativeSearch } | undefined;
+  // Each quote reads the complete request. Its price grows with the number of searches, so the range is halved.
+  let [low, high] = [plan.minUses, plan.native.maxUses];
+  for (let maxUses = high; low <= high; maxUses = Math.floor((low + high) / 2)) {
+    const quoted = quoteNativeSearch(plan, maxUses, { body, model, endpoints, extraInputTokens });
+    if (quoted.minPrice > held) {
+      high = maxUses - 1;
+      continue;
+    }
+    limited = { quote: quoted, native: { ...plan.native, maxUses } };
+    low = maxUses + 1;
   }
-  return { quote: quoteChatRequest(body, resolved.model, quote.endpoints, toExtraInput(extraInputTokens)) };
+  return limited ?? { quote: quoteChatRequest(body, model, endpoints, toExtraInput(extraInputTokens)) };
 }
 
 /** Whether the web is searched only if the model calls a search tool. */

@@ -49,7 +49,11 @@ function start({ amount, limit, available }: Scenario) {
   const [endpoint] = model.endpoints;
   if (!endpoint) throw new Error('no endpoint');
   const limitedBody = limit === undefined ? body : { ...body, max_tokens: limit };
-  const quote = quoteNativeSearch({ fee: searchFee }, 3, { body: limitedBody, model, endpoints: [endpoint] });
+  const quote = quoteNativeSearch({ billsInput: true, fee: searchFee }, 3, {
+    body: limitedBody,
+    model,
+    endpoints: [endpoint],
+  });
   const partialHold: PartialHold | undefined =
     available === undefined ? undefined : { minAmount: ZERO_USD, divisor: 8n, extension: undefined };
   const hold = { holdId: 'h', payer: 'account-a', amount, availableAfter: available ?? ZERO_USD, expiresAt: 0 };

@@ -84,7 +84,7 @@ export class TurnContinuation {
     const { body, resolved, extraInputTokens, searchFee } = this.params;
     const { model } = resolved;
     const carriedTokens = getQuantity('input', usage) + getQuantity('output', usage);
-    return quoteNativeSearch({ fee: searchFee }, searches, {
+    return quoteNativeSearch({ fee: searchFee, billsInput: true }, searches, {
       body: { ...body, max_completion_tokens: Math.min(this.remainingTokens, RESPONSE_TOKENS) },
       model,
       endpoints: [endpoint],

@@ -66,7 +66,7 @@ export interface SearchPlanParams {
 }
 
 /** What the plan depends on besides the request. */
-export type SearchCatalogue = Pick<
+type SearchCatalogue = Pick<
   Catalogue,
   'findService' | 'hasZeroDataRetention' | 'canFilterDomains' | 'findHeldSearches' | 'listMissingSettings'
 >;

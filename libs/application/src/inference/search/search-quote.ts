@@ -57,11 +57,11 @@ export function quoteSearch(plan: SearchPlan, input: SearchQuoteInput): ChatQuot
 }
 
 /**
- * Quotes a request with this number of native searches. After each search the model usually reads the complete input
- * again.
+ * Quotes a request with this number of native searches. After each search the model reads the complete input again,
+ * which most providers bill.
  */
 export function quoteNativeSearch(
-  { fee, billsInput = true }: Pick<NativeSearchPlan, 'fee'> & Partial<Pick<NativeSearchPlan, 'billsInput'>>,
+  { fee, billsInput }: Pick<NativeSearchPlan, 'fee' | 'billsInput'>,
   searches: number,
   { body, model, endpoints, extraInputTokens = 0 }: SearchQuoteInput,
 ): ChatQuote {

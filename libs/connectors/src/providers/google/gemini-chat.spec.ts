@@ -107,8 +107,8 @@ describe.each([false, true])('a chat with Gemini (stream: %s)', (stream) => {
 
   test('searches the web with one invoiced search per query', async () => {
     const search = { maxUses: 3, isRequired: true, includeDomains: [], excludeDomains: [] };
-    const asked = [user('[[sandbox tool=web_search tool_times=2 text="Jä, 3"]]')];
-    const { message, usage, searches, invoiced } = await send(asked, stream, {}, search);
+    const messages = [user('[[sandbox tool=web_search tool_times=2 text="Jä, 3"]]')];
+    const { message, usage, searches, invoiced } = await send(messages, stream, {}, search);
     expect(message.content).toBe('Jä, 3');
     expect(message.annotations).toEqual(
       [1, 2].map((at) => ({

@@ -4,11 +4,9 @@
  */
 import type { SearchStatus } from '#application';
 import { isJsonObject, type JsonObject } from '#kernel';
-import { parseNonEmptyText, parseTokenCount } from '../../http/parse-reported.ts';
+import { MAX_SEARCHES, parseNonEmptyText, parseTokenCount } from '../../http/parse-reported.ts';
 import type { GenerateContentResponse } from './chat-outcome.ts';
 
-/** Many times what a model searches for one response. Further queries are not charged, because they are implausible. */
-const MAX_QUERIES = 1_000;
 const MAX_QUERY_CHARACTERS = 2_000;
 const MAX_SOURCES = 500;
 const MAX_ANNOTATIONS = 500;
@@ -61,12 +59,15 @@ export class GroundingTracker {
     return this.searches.size;
   }
 
-  /** Returns the searches that are new. Google does not report which pages a query has found. */
+  /**
+   * Returns the searches that are new, which are charged. Queries beyond the maximum are implausible. Google does not
+   * report which pages a query has found.
+   */
   private recordQueries(queries: readonly unknown[]): readonly SearchStatus[] {
     const previousCount = this.searches.size;
     for (const reported of queries) {
       const query = parseNonEmptyText(reported)?.slice(0, MAX_QUERY_CHARACTERS);
-      if (query === undefined || this.searches.has(query) || this.searches.size >= MAX_QUERIES) continue;
+      if (query === undefined || this.searches.has(query) || this.searches.size >= MAX_SEARCHES) continue;
       this.searches.set(query, { at: this.searches.size, query, state: 'completed' });
     }
     return this.statuses.slice(previousCount);

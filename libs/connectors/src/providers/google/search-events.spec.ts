@@ -44,7 +44,7 @@ function translate(sent: readonly object[]) {
 }
 
 /** Returns the annotations of a response, which has to be the same as those of a stream with the same metadata. */
-function annotationsOf(text: string, groundingMetadata: unknown): unknown {
+function readAnnotations(text: string, groundingMetadata: unknown): unknown {
   const response = event([{ text }], { finishReason: 'STOP', ...grounded(groundingMetadata) });
   const { body } = parseGeminiCompletion(JSON.stringify(response), identity, options);
   const [{ message }] = body.choices as { message: { annotations: unknown[] } }[] as [
@@ -55,7 +55,7 @@ function annotationsOf(text: string, groundingMetadata: unknown): unknown {
   return message.annotations;
 }
 
-const invoicedOf = (metadata: unknown) =>
+const readSearches = (metadata: unknown) =>
   parseGeminiCompletion(
     JSON.stringify(event([{ text: 'A' }], { finishReason: 'STOP', ...grounded(metadata) })),
     identity,
@@ -144,7 +144,7 @@ describe('a source', () => {
     ['by its text without valid bytes', 'One. Two.', { startIndex: 7, endIndex: 99, text: 'Two.' }, [5, 9]],
     ['by bytes if its text is elsewhere', 'One. Two.', { endIndex: 4, text: 'Three.' }, [0, 4]],
   ])('is located %s', (_, text, segment, [start, end]) => {
-    expect(annotationsOf(text, one(segment))).toEqual([cite('https://a.b/1', start, end)]);
+    expect(readAnnotations(text, one(segment))).toEqual([cite('https://a.b/1', start, end)]);
   });
 
   test.each<[string, object]>([
@@ -154,7 +154,7 @@ describe('a source', () => {
     ['with indexes of another type', { startIndex: '0', endIndex: '1' }],
     ['without an end', {}],
   ])('is left out with a segment %s', (_, segment) => {
-    expect(annotationsOf('Yes.', one(segment))).toEqual([]);
+    expect(readAnnotations('Yes.', one(segment))).toEqual([]);
   });
 
   test.each(['javascript:alert(1)', 'data:text/html,a', 'ftp://a.b/', '/a', '', 7, `https://a.b/${'c'.repeat(2_048)}`])(
@@ -164,7 +164,7 @@ describe('a source', () => {
         groundingChunks: [page(uri), {}, null, page('https://a.b/2', '')],
         groundingSupports: [support({ endIndex: 1 }, 0, 1, 2, 3, 4, -1, 0.5, 'length', '__proto__')],
       };
-      expect(annotationsOf('A', metadata)).toEqual([cite('https://a.b/2', 0, 1, 'https://a.b/2')]);
+      expect(readAnnotations('A', metadata)).toEqual([cite('https://a.b/2', 0, 1, 'https://a.b/2')]);
     },
   );
 
@@ -172,7 +172,7 @@ describe('a source', () => {
     const groundingChunks = Array.from({ length: 600 }, (_, at) => page(`https://a.b/${at}`, 't'.repeat(600)));
     const indexes = groundingChunks.map((_, at) => at);
     const supports = Array.from({ length: 3 }, (_, at) => support({ endIndex: at + 1 }, ...indexes));
-    const annotations = annotationsOf('Yes.', { groundingChunks, groundingSupports: supports }) as readonly object[];
+    const annotations = readAnnotations('Yes.', { groundingChunks, groundingSupports: supports }) as readonly object[];
     expect(annotations).toHaveLength(500);
     expect(annotations[499]).toEqual(cite('https://a.b/499', 0, 1, 't'.repeat(500)));
   });
@@ -186,7 +186,7 @@ test.each<[string, unknown, number]>([
   ['queries that differ only in case', { webSearchQueries: ['Ur', 'ur'] }, 2],
   ['too many queries', { webSearchQueries: Array.from({ length: 5_000 }, (_, at) => `${at}`) }, 1_000],
 ])('a response with %s has the invoiced searches of Google', (_, metadata, invoiced) => {
-  const searches = invoicedOf(metadata);
+  const searches = readSearches(metadata);
   expect(searches?.invoiced).toBe(invoiced);
   expect(searches?.statuses).toHaveLength(invoiced);
 });

@@ -90,7 +90,7 @@ func streamResponse(params responses.ResponseNewParams) *responses.Response {
 	return completed
 }
 
-func responsesOf(model string) {
+func checkResponses(model string) {
 	words := responses.ResponseNewParams{Model: model}
 	words.Input.OfString = openai.String(proof.Words)
 	for _, response := range []*responses.Response{
@@ -124,7 +124,7 @@ func responsesOf(model string) {
 func main() {
 	for _, model := range proof.Models {
 		chats(model)
-		responsesOf(model)
+		checkResponses(model)
 	}
 	embedding := openai.EmbeddingNewParams{Model: "openai/text-embedding-3-small"}
 	embedding.Input.OfArrayOfStrings = []string{"one", "two"}
