@@ -5,6 +5,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createRequire, registerHooks } from 'node:module';
+import { Server, Socket } from 'node:net';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { createScriptTransformer } from '@jest/transform';
 import circus from 'jest-circus/runner';
@@ -24,6 +25,9 @@ const AS_ES_MODULE = { instrument: false, supportsDynamicImport: true, supportsS
 /** The spec file of a task, also after the file has ended; `libs/testing/src/replace-delays.ts` reads it. */
 const specFile = new AsyncLocalStorage();
 globalThis[Symbol.for('SPEC_FILE')] = specFile;
+
+rejectInUnitSpecs(Server.prototype, 'listen');
+rejectInUnitSpecs(Socket.prototype, 'connect');
 
 let transformer;
 let runs = 0;
@@ -54,6 +58,17 @@ export default async function run(globalConfig, config, environment, runtime, te
   return specFile.run(testPath, () =>
     circus.default(globalConfig, config, environment, loader, testPath, sendMessageToJest),
   );
+}
+
+/** `npm run test:unit` is fast because its specs use no server and no database. */
+function rejectInUnitSpecs(target, method) {
+  const original = target[method];
+  target[method] = function (...args) {
+    const file = specFile.getStore();
+    if (file?.endsWith('.spec.ts') && !file.endsWith('.int.spec.ts'))
+      throw new Error(`${file} uses the network: rename it to *.int.spec.ts`);
+    return original.apply(this, args);
+  };
 }
 
 /** Stands in for Jest's own module loader (`jest-runtime`). */

@@ -27,7 +27,7 @@ function check(holds: boolean, line: string): void {
 
 async function checkContract(): Promise<void> {
   const env = { ...process.env, S3_TEST_SERVER: JSON.stringify({ endpoint, credentials }) } as Record<string, string>;
-  const command = ['npx', '--no-install', 'jest', 'libs/connectors/src/files/s3-files.spec.ts', '--maxWorkers=1'];
+  const command = ['npx', '--no-install', 'jest', 'libs/connectors/src/files/s3-files.int.spec.ts', '--maxWorkers=1'];
   const { code, output } = await runCommand(command, { cwd: root, env, timeoutMs: WITHIN_MS });
   check(
     code === 0,

@@ -46,7 +46,7 @@ async function prepareCatalogue(directory: string): Promise<string> {
 }
 
 async function proveContract(backEnd: string, { testSettings }: Network): Promise<boolean> {
-  const suite = `libs/connectors/src/payments/${backEnd}/contract.spec.ts`;
+  const suite = `libs/connectors/src/payments/${backEnd}/contract.int.spec.ts`;
   const command = [process.execPath, path.join(root, 'node_modules/jest/bin/jest.js'), suite, '--maxWorkers=1'];
   const env = { ...(process.env as Record<string, string>), ...testSettings };
   const { code, output } = await runCommand(command, { cwd: root, env, timeoutMs: CONTRACT_WITHIN_MS });

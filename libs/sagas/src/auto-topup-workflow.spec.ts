@@ -41,6 +41,7 @@ import {
 import { runAutoTopupWorkflow, runTopupWorkflow } from '#sagas';
 import { LightningNode } from '../../../apps/sandbox/src/lightning/node.ts';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
+import { sampleCases } from '../../testing/src/sample-cases.ts';
 import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 
 const SECOND = 1_000;
@@ -347,7 +348,7 @@ const DEATHS = [
   ...['pays at once', 'loses the first request'].map((wallet) => [wallet, 'before'] as const),
 ];
 
-test.each(DEATHS)(
+test.each(sampleCases(DEATHS, 6))(
   'with a wallet that %s, a process that dies %s any action is replaced; 30 s later one payment has arrived',
   async (wallet, where) => {
     for (let n = 1, open = true; open; n++) {

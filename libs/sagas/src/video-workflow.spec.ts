@@ -52,6 +52,7 @@ import { runVideoWorkflow } from '#sagas';
 import { createVideo } from '../../../apps/sandbox/src/media/files/videos.ts';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { createIssuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
+import { sampleCases } from '../../testing/src/sample-cases.ts';
 import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 
 const SECOND = 1_000;
@@ -492,7 +493,7 @@ const BY_CHALLENGE = ['generates the video', 'rejects the job', 'loses its respo
   (vendorThat) => ['a challenge', vendorThat] as const,
 );
 
-describe.each([...BY_ACCOUNT, ...BY_CHALLENGE])('paid by %s, with a provider that %s', (payer, vendorThat) => {
+describe.each(sampleCases([...BY_ACCOUNT, ...BY_CHALLENGE], 6))('paid by %s, with a provider that %s', (payer, vendorThat) => {
   const [held, paidFor, unpaid] =
     payer === 'an account' ? ([holdOfAccount, '6.32', '10'] as const) : ([holdOfChallenge, '0', '3.68'] as const);
   test.each(['before', 'after'])(

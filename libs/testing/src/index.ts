@@ -91,7 +91,8 @@ export {
   TEST_DAY,
   TEST_MODELS,
 } from './world/test-catalogue.ts';
-export { createTestDatabase, type TestDatabase } from './world/test-database.ts';
+export { createMigratedDatabase, createTestDatabase, type TestDatabase } from './world/test-database.ts';
+export { sampleCases, sampleSize, USES_ALL_CASES } from './sample-cases.ts';
 export { readResponse, type TestResponse } from './world/test-response.ts';
 export { type CapturedRequest, openTappedWorld, type TappedWorld, Wiretap } from './world/wiretap.ts';
 export { type TestAccount, type TestWallet, TestWorld } from './world/world.ts';

@@ -1,6 +1,6 @@
 /**
  * Writes the fixture of stored data. Runs all roles with their own database, sends requests of many kinds, and
- * saves the tables, the files, a backup and the data of clients. apps/gateway/src/stored-data.spec.ts describes how to
+ * saves the tables, the files, a backup and the data of clients. apps/gateway/src/stored-data.int.spec.ts describes how to
  * call it.
  */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';

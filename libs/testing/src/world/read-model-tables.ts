@@ -1,18 +1,15 @@
 /** Reads the tables of the read models, and computes their expected rows. */
 import pg from 'pg';
-import { eventStoreMigrations } from '#eventstore';
-import { migrate } from '#foundation';
 import type { EventBatch } from '#kernel';
 import {
   type Projection,
-  projectionMigrations,
   projections,
   READ_MODEL_CONNECTION_OPTIONS,
   type ReadModelRow,
   TEXT_TYPE_PARSERS,
 } from '#projections';
 import type { HistoryEvent } from '../scenarios/history-builder.ts';
-import { createTestDatabase } from './test-database.ts';
+import { createMigratedDatabase } from './test-database.ts';
 
 /** Sorted rows as text. Computed rows and read rows with the same content are equal. */
 export type FormattedRows = readonly string[];
@@ -27,9 +24,8 @@ export class ReadModelTables {
 
   static async open(): Promise<ReadModelTables> {
     const resources = new AsyncDisposableStack();
-    const database = await createTestDatabase();
+    const database = await createMigratedDatabase();
     resources.defer(() => database.drop());
-    await migrate(database.url, [...eventStoreMigrations, ...projectionMigrations]);
     const pool = new pg.Pool({
       connectionString: database.url,
       options: READ_MODEL_CONNECTION_OPTIONS,

@@ -2,9 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import pg from 'pg';
 import { WRITE_CONTRACT } from '#eventstore';
 import { StoreUnavailableError } from '#kernel';
-import { createTestDatabase, NetworkLink, type TestDatabase, waitUntil } from '#testing';
-import { migrate } from './migrate.ts';
-import { findStaleProcesses, ProcessPresence, presenceMigrations } from './process-presence.ts';
+import { createMigratedDatabase, NetworkLink, type TestDatabase, waitUntil } from '#testing';
+import { findStaleProcesses, ProcessPresence } from './process-presence.ts';
 import { StartDeadline } from './start-deadline.ts';
 import { StartError } from './start-error.ts';
 
@@ -19,8 +18,7 @@ let present: ProcessPresence[] = [];
 let problems: string[] = [];
 let links: NetworkLink[] = [];
 beforeAll(async () => {
-  database = await createTestDatabase();
-  await migrate(database.url, presenceMigrations);
+  database = await createMigratedDatabase();
   pool = new pg.Pool({ connectionString: database.superuserUrl, max: 2 });
 });
 afterEach(async () => {

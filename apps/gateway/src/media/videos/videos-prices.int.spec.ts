@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { verify } from '#audit';
 import { isMediaModel, type MediaChoices, type MediaModel, readCatalogue } from '#catalogue';
-import { formatTotalCost, isExplained, listCharges, PIXEL, type TestAccount, TestWorld } from '#testing';
+import { formatTotalCost, isExplained, listCharges, PIXEL, sampleCases, type TestAccount, TestWorld } from '#testing';
 
 const PRICED = ['duration', 'quality'] as const;
 
@@ -27,7 +27,7 @@ interface Order {
  * All combinations of duration and quality for every model and endpoint. For an endpoint that does not support
  * `quality`, only the first quality of the model is used. The aspect ratios alternate.
  */
-const orders: readonly Order[] = models.flatMap((model) => {
+const allOrders: readonly Order[] = models.flatMap((model) => {
   const { choices = {}, endpoints } = model;
   const ways = PRICED.reduce<readonly MediaChoices[]>(
     (all, choice) => all.flatMap((each) => (choices[choice] ?? ['']).map((word) => ({ ...each, [choice]: word }))),
@@ -42,6 +42,7 @@ const orders: readonly Order[] = models.flatMap((model) => {
       }),
   );
 });
+const orders = sampleCases(allOrders, 24);
 
 interface Listed {
   readonly id: string;

@@ -1,18 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { eventStoreMigrations, PostgresCheckpoints, PostgresEventStore, PostgresWorkflowSchedule } from '#eventstore';
-import { migrate } from '#foundation';
+import { PostgresCheckpoints, PostgresEventStore, PostgresWorkflowSchedule } from '#eventstore';
 import { workflowScheduleContract } from '../../../testing/src/contracts/workflow-schedule.ts';
 import { MemoryWorkflowSchedule } from '../../../testing/src/scenarios/memory-workflow-schedule.ts';
 import { ParcelWorld, ProcessKilledError } from '../../../testing/src/scenarios/parcel-world.ts';
-import { createTestDatabase, type TestDatabase } from '../../../testing/src/world/test-database.ts';
+import { createMigratedDatabase, type TestDatabase } from '../../../testing/src/world/test-database.ts';
 
 let database: TestDatabase;
 let pool: pg.Pool;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  await migrate(database.url, eventStoreMigrations);
+  database = await createMigratedDatabase();
   pool = new pg.Pool({ connectionString: database.url });
 });
 afterAll(async () => {

@@ -7,13 +7,11 @@ import type pg from 'pg';
 import { readPayments } from '#catalogue';
 import { createCoinbaseSource, createCoinGeckoSource, createKrakenSource, MarketRates, SharedRates } from '#connectors';
 import type { ConsensusRate } from '#domain';
-import { migrate } from '#foundation';
 import { money, StoreUnavailableError } from '#kernel';
 import { openPool } from '#postgres';
-import { createTestDatabase, type TestDatabase } from '#testing';
+import { createMigratedDatabase, type TestDatabase } from '#testing';
 import { startSandbox } from '../../../../apps/sandbox/src/sandbox.ts';
 import { FakeClock } from '../../../testing/src/fake-clock.ts';
-import { rateMigrations } from './shared-rates.ts';
 
 const { coins } = readPayments();
 const SETTINGS = { maxSpreadPercent: 2, maxJumpPercent: 20, loneSourceCoins: [] };
@@ -37,8 +35,7 @@ let time: number | undefined;
 let disposables: AsyncDisposableStack;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  await migrate(database.url, rateMigrations);
+  database = await createMigratedDatabase();
   sandbox = await startSandbox({ port: 0 });
   proxy = createServer(async ({ url: path = '' }, outgoing) => {
     called.push(path.slice(0, path.indexOf('/', 1)));

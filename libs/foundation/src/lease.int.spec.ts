@@ -6,16 +6,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, tes
 import pg from 'pg';
 import { WRITE_CONTRACT } from '#eventstore';
 import type { Lease } from '#kernel';
-import { createTestDatabase, type TestDatabase, waitUntil } from '#testing';
-import {
-  issueFencingToken,
-  LeaseStatus,
-  leaseMigrations,
-  listUnheldLeases,
-  runWhileLeader,
-  StalledLeaderError,
-} from './lease.ts';
-import { migrate } from './migrate.ts';
+import { createMigratedDatabase, type TestDatabase, waitUntil } from '#testing';
+import { issueFencingToken, LeaseStatus, listUnheldLeases, runWhileLeader, StalledLeaderError } from './lease.ts';
 import type { WorkProbe } from './stall-detector.ts';
 
 /** Lease duration for tests that wait until a lease expires. */
@@ -40,8 +32,7 @@ let contenders: Contender[] = [];
 let name: string;
 let names = 0;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  await migrate(database.url, leaseMigrations);
+  database = await createMigratedDatabase();
   pool = new pg.Pool({ connectionString: database.url, max: 1 });
 });
 beforeEach(() => {

@@ -2,10 +2,8 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { EndpointHealth, OutputLengthStats, SampleRegistry, SystemClock } from '#application';
 import type { Endpoint } from '#catalogue';
-import { migrate } from '#foundation';
-import { createTestDatabase, type TestDatabase } from '#testing';
-import { abuseLimitMigrations } from './rate-limiter.ts';
-import { PostgresSampleStore, sampleMigrations } from './sample-store.ts';
+import { createMigratedDatabase, type TestDatabase } from '#testing';
+import { PostgresSampleStore } from './sample-store.ts';
 
 const MODEL = { id: 'v/m', maxOutput: 32_000 };
 const ENDPOINT = { slug: 'maker' } as Endpoint;
@@ -13,8 +11,7 @@ const ENDPOINT = { slug: 'maker' } as Endpoint;
 let database: TestDatabase;
 let pool: pg.Pool;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  await migrate(database.url, [...abuseLimitMigrations, ...sampleMigrations]);
+  database = await createMigratedDatabase();
   pool = new pg.Pool({ connectionString: database.url });
   pool.on('error', () => {}); // the database may be dropped before the last connection is closed
 });

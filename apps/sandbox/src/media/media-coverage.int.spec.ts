@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => sandbox.close());
 
-/** Prices of images are tested by images-prices.spec.ts, through the gateway. */
+/** Prices of images are tested by images-prices.int.spec.ts, through the gateway. */
 const media = (readCatalogue().models.filter(isMediaModel) as readonly MediaModel[]).filter(
   ({ type }) => type !== 'image',
 );
@@ -123,7 +123,7 @@ interface Line {
   readonly units: { readonly unit: string };
 }
 
-/** Google is left out: google.spec.ts tests its videos and images. */
+/** Google is left out: google.int.spec.ts tests its videos and images. */
 const offers = media.flatMap((model) =>
   model.endpoints
     .filter(({ upstream }) => upstream !== 'google')

@@ -2,14 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { type AddressInfo, connect as connectTo, createServer, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { eventStoreMigrations, PostgresEventStore, WRITE_CONTRACT } from '#eventstore';
-import { migrate } from '#foundation';
+import { PostgresEventStore, WRITE_CONTRACT } from '#eventstore';
 import { type NewEvent, NO_STREAM, pump, START_POSITION, StoreUnavailableError, type StreamHead } from '#kernel';
-import { createTestDatabase, eventStoreContract, type TestDatabase } from '#testing';
+import { createMigratedDatabase, eventStoreContract, type TestDatabase } from '#testing';
 
 async function openDatabase(): Promise<TestDatabase> {
-  const database = await createTestDatabase();
-  await migrate(database.url, eventStoreMigrations);
+  const database = await createMigratedDatabase();
   return database;
 }
 

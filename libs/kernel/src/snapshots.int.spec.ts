@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { type AccountCommand, accountCodec, accountDecider, UNRESTRICTED_ACCESS } from '#domain';
-import { eventStoreMigrations, PostgresEventStore, PostgresSnapshots } from '#eventstore';
-import { migrate } from '#foundation';
+import { PostgresEventStore, PostgresSnapshots } from '#eventstore';
 import {
   createCommandRunner,
   formatUsd,
@@ -14,7 +13,7 @@ import {
   type StoredEvent,
   toPicoUsd,
 } from '#kernel';
-import { createCharge, createTestDatabase, TEST_CAUSE, type TestDatabase } from '#testing';
+import { createCharge, createMigratedDatabase, TEST_CAUSE, type TestDatabase } from '#testing';
 
 /** Requests of the account. Each has two events: one when it holds money, and one when it settles. */
 const REQUESTS = 2_500;
@@ -101,8 +100,7 @@ async function available(run = runner()): Promise<unknown> {
 }
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  await migrate(database.url, eventStoreMigrations);
+  database = await createMigratedDatabase();
   pool = new pg.Pool({ connectionString: database.url });
   store = new CountingStore({ connectionString: database.url });
   snapshots = new WatchedSnapshots(pool, [KEY]);

@@ -8,11 +8,11 @@
  * changes intentionally, change the response in clients.json. Regenerate the fixture only after a change that
  * intentionally makes older data unreadable:
  *
- * WRITE_STORED_DATA=1 npx jest apps/gateway/src/stored-data.spec.ts
+ * WRITE_STORED_DATA=1 npx jest apps/gateway/src/stored-data.int.spec.ts
  *
  * After a new version of an event, regenerate only the snapshot, because snapshots of earlier codecs are ignored:
  *
- * WRITE_SNAPSHOT=1 npx jest apps/gateway/src/stored-data.spec.ts
+ * WRITE_SNAPSHOT=1 npx jest apps/gateway/src/stored-data.int.spec.ts
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -479,7 +479,7 @@ describe('/openapi.json', () => {
     const difference = {
       added: lines.filter((line) => !known.includes(line)),
       removed: known.filter((line) => !lines.includes(line)),
-      hint: 'after a change on purpose: WRITE_OPENAPI=1 npx jest apps/gateway/src/stored-data.spec.ts -t openapi',
+      hint: 'after a change on purpose: WRITE_OPENAPI=1 npx jest apps/gateway/src/stored-data.int.spec.ts -t openapi',
     };
     expect(difference).toEqual({ ...difference, added: [], removed: [] });
   });

@@ -6,7 +6,7 @@ import { WalletRpc } from './wallet-rpc.ts';
 
 /**
  * The capability `reversed` is missing, because a lost payment is reported only after ten blocks and without an amount.
- * `monero.spec.ts` tests such payments.
+ * `monero.int.spec.ts` tests such payments.
  */
 const monero: PaymentCase = {
   coin: getCoin(readPayments(), 'XMR'),

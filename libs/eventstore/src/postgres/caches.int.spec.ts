@@ -1,16 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { eventStoreMigrations, PostgresCheckpoints, PostgresSnapshots } from '#eventstore';
-import { migrate } from '#foundation';
+import { PostgresCheckpoints, PostgresSnapshots } from '#eventstore';
 import { START_POSITION } from '#kernel';
-import { createTestDatabase, type TestDatabase } from '#testing';
+import { createMigratedDatabase, type TestDatabase } from '#testing';
 
 let database: TestDatabase;
 let pool: pg.Pool;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  await migrate(database.url, eventStoreMigrations);
+  database = await createMigratedDatabase();
   pool = new pg.Pool({ connectionString: database.url });
 });
 beforeEach(() => pool.query('truncate es.snapshots, es.checkpoints'));

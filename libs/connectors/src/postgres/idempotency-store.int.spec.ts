@@ -4,7 +4,7 @@ import pg from 'pg';
 import { type FileName, type IdempotencyClaim, Secrets } from '#application';
 import { eventStoreMigrations } from '#eventstore';
 import { migrate } from '#foundation';
-import { createTestDatabase, type TestDatabase } from '#testing';
+import { createMigratedDatabase, createTestDatabase, type TestDatabase } from '#testing';
 import { contentMigrations } from './content-migrations.ts';
 import { PostgresIdempotencyStore } from './idempotency-store.ts';
 import { PostgresResponseStore } from './stored-responses.ts';
@@ -29,8 +29,7 @@ let database: TestDatabase;
 let pool: pg.Pool;
 let kept: PostgresIdempotencyStore;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  await migrate(database.url, contentMigrations);
+  database = await createMigratedDatabase();
   pool = new pg.Pool({ connectionString: database.url });
   pool.on('error', () => {}); // the database may be dropped before the last connection is closed
   kept = new PostgresIdempotencyStore(pool, new Secrets(randomBytes(32)), files, 60_000);

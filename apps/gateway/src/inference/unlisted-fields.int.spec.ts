@@ -1,6 +1,6 @@
 /**
  * Unknown fields are not forwarded to a provider, at any level of a request that the gateway interprets. For unknown
- * types of tools and content parts, which are rejected, see hosted-tools.spec.ts.
+ * types of tools and content parts, which are rejected, see hosted-tools.int.spec.ts.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createForm, openTappedWorld, PIXEL, type TappedWorld, type TestAccount } from '#testing';

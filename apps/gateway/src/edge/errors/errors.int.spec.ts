@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Clock } from '#application';
-import { extendDelay, shiftClock, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { extendDelay, sampleCases, shiftClock, type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const MIB = 1024 * 1024;
 const UUID = /^[0-9a-f-]{36}$/;
@@ -131,11 +131,12 @@ const EMBEDDINGS: Omit<Surface, 'route'> = {
 };
 
 /** Paid operations with text as input, each at both of its paths. */
-const SURFACES: readonly Surface[] = ['/v1', ''].flatMap((prefix) => [
+const ALL_SURFACES: readonly Surface[] = ['/v1', ''].flatMap((prefix) => [
   { route: `${prefix}/chat/completions`, ...CHAT },
   { route: `${prefix}/responses`, ...RESPONSES },
   { route: `${prefix}/embeddings`, ...EMBEDDINGS },
 ]);
+const SURFACES = sampleCases(ALL_SURFACES, 3);
 
 interface Wrong {
   readonly by?: Caller;

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { TooManyRequestsError } from '#application';
-import { migrate } from '#foundation';
 import { StoreUnavailableError } from '#kernel';
-import { createTestDatabase, type TestDatabase } from '#testing';
-import { abuseLimitMigrations, PostgresRateLimiter, type RateLimitSettings } from './rate-limiter.ts';
+import { createMigratedDatabase, type TestDatabase } from '#testing';
+import { PostgresRateLimiter, type RateLimitSettings } from './rate-limiter.ts';
 
 const RATES: RateLimitSettings = {
   accountsPerHour: 20,
@@ -24,8 +23,7 @@ const hashed = { hashWithOldestKey: (text: string) => `hash of ${text}` };
 let database: TestDatabase;
 let pool: pg.Pool;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  await migrate(database.url, abuseLimitMigrations);
+  database = await createMigratedDatabase();
   pool = new pg.Pool({ connectionString: database.url });
   pool.on('error', () => {}); // the database may be dropped before the last connection is closed
 });

@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { eventStoreMigrations, MemoryEventStore } from '#eventstore';
+import { MemoryEventStore } from '#eventstore';
 import { NO_STREAM } from '#kernel';
-import { createTestDatabase, type TestDatabase } from '#testing';
-import { assertSameEventStore, originMigrations } from './event-store-identity.ts';
-import { migrate } from './migrate.ts';
+import { createMigratedDatabase, type TestDatabase } from '#testing';
+import { assertSameEventStore } from './event-store-identity.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  await migrate(database.url, [...eventStoreMigrations, ...originMigrations]);
+  database = await createMigratedDatabase();
 });
 afterAll(() => database.drop());
 

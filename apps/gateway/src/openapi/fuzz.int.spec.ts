@@ -5,15 +5,15 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import { createForm, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { createForm, sampleSize, type TestAccount, type TestResponse, TestWorld, USES_ALL_CASES } from '#testing';
 import type { OpenApiDocument, PathOperation } from './document.ts';
 import type { JsonSchema } from './operation.ts';
 
 /** Faults that the sandbox applies without a delay. */
 const FAULTS = ['400', 'cut', 'malformed', 'no_usage', 'zero'];
 const FUNDED = 1.05;
-const RUNS = 30;
-const CHAT_RUNS = 60;
+const RUNS = sampleSize(30, 8);
+const CHAT_RUNS = sampleSize(60, 20);
 const SEED = 20_261_121;
 const LARGE = 100_000;
 
@@ -225,7 +225,7 @@ describe('any input', () => {
       ...['createChatCompletion 200', 'createChatCompletion 404', 'createKey 201', 'createTopup 201', 'updateKey 200'],
       ...first.flatMap(({ operation }) => [`${operation.operationId} 400`, `${operation.operationId} 401`]),
     ];
-    expect([...seen]).toEqual(expect.arrayContaining(reached));
+    if (USES_ALL_CASES) expect([...seen]).toEqual(expect.arrayContaining(reached));
   });
 
   test('as a form gets a documented response, and an error neither costs nor holds money', async () => {

@@ -2,18 +2,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import type pg from 'pg';
 import { Clock } from '#application';
 import { readPayments } from '#catalogue';
-import {
-  createCoinbaseSource,
-  createCoinGeckoSource,
-  createKrakenSource,
-  MarketRates,
-  rateMigrations,
-  SharedRates,
-} from '#connectors';
-import { migrate } from '#foundation';
+import { createCoinbaseSource, createCoinGeckoSource, createKrakenSource, MarketRates, SharedRates } from '#connectors';
 import { money } from '#kernel';
 import { openPool } from '#postgres';
-import { createTestDatabase, type TestDatabase } from '#testing';
+import { createMigratedDatabase, type TestDatabase } from '#testing';
 import { startSandbox } from '../../../../apps/sandbox/src/sandbox.ts';
 import type { ConsensusSettings } from './market-rates.ts';
 import type { RateSource } from './rate-sources.ts';
@@ -38,8 +30,7 @@ const alarm = (problem: string) => void alarms.push(problem);
 let database: TestDatabase;
 let pool: pg.Pool;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  await migrate(database.url, rateMigrations);
+  database = await createMigratedDatabase();
   pool = openPool({ connectionString: database.url, name: 'rates' });
 });
 beforeEach(async () => {

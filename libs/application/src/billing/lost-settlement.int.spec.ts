@@ -2,10 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createStreams, type Hold, PayerFactory, type Streams, SystemClock, UpstreamError } from '#application';
 import { type AccountCommand, UNRESTRICTED_ACCESS } from '#domain';
-import { eventStoreMigrations, PostgresEventStore } from '#eventstore';
-import { migrate } from '#foundation';
+import { PostgresEventStore } from '#eventstore';
 import { NO_SNAPSHOTS, parseUsd, Rejection, UnknownOutcomeError } from '#kernel';
-import { createCharge, createTestDatabase, TEST_CAUSE, type TestDatabase } from '#testing';
+import { createCharge, createMigratedDatabase, TEST_CAUSE, type TestDatabase } from '#testing';
 
 /** More holds than the state of an account remembers after their end. */
 const OTHER_ENDS = 1_100;
@@ -67,8 +66,7 @@ async function countEnds({ holdId }: Hold): Promise<number> {
 }
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  await migrate(database.url, eventStoreMigrations);
+  database = await createMigratedDatabase();
   store = new PostgresEventStore({ connectionString: database.url });
   const at = clock.now();
   const key = { keyId: 'k', name: 'Default', hash: 'h', secret: { key: '', box: '' }, ...UNRESTRICTED_ACCESS };

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { FastifyInstance } from 'fastify';
-import { type TestAccount, TestWorld } from '#testing';
+import { sampleCases, type TestAccount, TestWorld } from '#testing';
 
 interface Route {
   readonly method: string;
@@ -28,6 +28,8 @@ const FILES = ['/v1/media/:id/:n', '/media/:id/:n'];
 const EXAMPLES: Readonly<Record<string, string>> = {
   ...{ ':id/endpoints': 'gpt-5-mini/endpoints', ':author/:slug': 'openai/gpt-5-mini', 'models/*': 'models/gpt-5-mini' },
 };
+/** Number of routes that each credential is presented to, unless all cases are tested. */
+const SAMPLED_ROUTES = 40;
 const CREDENTIALS = ['authorization', 'x-api-key', 'api-key', 'x-credit-id'];
 const CHAT = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'Hello' }] };
 
@@ -84,11 +86,11 @@ describe('on every route', () => {
     'a proof that is not one': () => ({ authorization: `L402 ${'a'.repeat(22)}:${'0'.repeat(64)}` }),
     'an empty credential': () => ({ 'x-credit-id': '' }),
   };
-  test.each(Object.entries(presented))(
-    'a response to %s is stored by no cache',
-    async (_, headers) => {
+  test.each(Object.entries(presented).map(([name, headers], i) => ({ name, headers, i })))(
+    'a response to $name is stored by no cache',
+    async ({ headers, i }) => {
       const faults: unknown[] = [];
-      for (const route of routes) {
+      for (const route of sampleCases([...routes.slice(i), ...routes.slice(0, i)], SAMPLED_ROUTES)) {
         const response = await ask(route, headers());
         const found = findFaults(response);
         if (found.length > 0) faults.push([route.method, route.url, response.status, found]);

@@ -126,7 +126,7 @@ const CELLS: readonly Cells[] = [
       ...{ exact: '6', partial: '1.5', overpayment: '12', afterExpiry: '6', twice: '7.5' },
       ...{ lowFee: '0', replacement: '1.5', doubleSpend: '0' },
     },
-    toldElsewhere: { reversal: 'is accepted after ten more blocks: monero.spec.ts, npm run prove:money' },
+    toldElsewhere: { reversal: 'is accepted after ten more blocks: monero.int.spec.ts, npm run prove:money' },
   },
   {
     ...{ backend: 'btcpay', method: 'doge', asked: 4 },

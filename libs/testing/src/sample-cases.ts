@@ -1,0 +1,16 @@
+/** Whether tests use all their cases, as in `npm run prove:cases`. */
+export const USES_ALL_CASES = process.env.TEST_ALL_CASES !== undefined;
+
+/**
+ * Selects `count` cases of a long list, spread evenly, so that `npm test` stays short. `npm run prove:cases` runs the
+ * same tests with all cases.
+ */
+export function sampleCases<T>(cases: readonly T[], count: number): readonly T[] {
+  const selected = sampleSize(cases.length, count);
+  return Array.from({ length: selected }, (_, i) => cases[Math.floor((i * cases.length) / selected)] as T);
+}
+
+/** Returns how many of `all` generated cases a test uses: `count`, or all in `npm run prove:cases`. */
+export function sampleSize(all: number, count: number): number {
+  return USES_ALL_CASES ? all : Math.min(all, count);
+}
