@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { grantEventStoreDbAccess, parseEventStoreDbAddress } from '#eventstore';
 import { findMissingRight, readSetting, SETTINGS, StartError } from '#foundation';
 import { optional, SettingError, secret } from '#foundation/program';
-import { StoreUnavailableError } from '#kernel';
+import { retry, StoreUnavailableError } from '#kernel';
 import { listDatabases } from './databases.ts';
 import { grantRights, listMissingRights, type RoleNames } from './postgres-roles.ts';
 
@@ -13,7 +13,7 @@ const USAGE = 'Usage: npm run grant [-- [--check] [--owner <role>] [--service <r
 const ADMIN_USERNAME = 'admin';
 /** How long to retry while EventStoreDB is unavailable, for instance because it is starting. */
 const GRANT_TIMEOUT_MS = 60_000;
-const RETRY_INTERVAL_MS = 1_000;
+const BACKOFF = { minMs: 1_000, maxMs: 1_000 };
 
 const ADMIN_PASSWORD_SETTING = secret(
   'STORE_ADMIN_PASSWORD',
@@ -84,13 +84,12 @@ async function grantInEventStoreDb(address: string): Promise<void> {
 }
 
 async function grantWhenAvailable(address: string, password: string): Promise<void> {
-  for (const deadline = performance.now() + GRANT_TIMEOUT_MS; ; await delay(RETRY_INTERVAL_MS)) {
-    try {
-      return await grantEventStoreDbAccess(address, { username: ADMIN_USERNAME, password });
-    } catch (error) {
-      if (!(error instanceof StoreUnavailableError) || performance.now() > deadline) throw error;
-    }
-  }
+  const deadline = performance.now() + GRANT_TIMEOUT_MS;
+  await retry(() => grantEventStoreDbAccess(address, { username: ADMIN_USERNAME, password }), {
+    ...BACKOFF,
+    sleep: delay,
+    shouldRetry: (error) => error instanceof StoreUnavailableError && performance.now() <= deadline,
+  });
 }
 
 function formatEventStoreDbError(error: Error): string {

@@ -59,6 +59,7 @@ export { PaymentRequiredError, QuoteOnlyPayer } from './billing/quote-only-payer
 export { RefusedRequestRecorder } from './billing/refused-request-recorder.ts';
 export type { ByteWriter } from './billing/relay-bytes.ts';
 export type { ReportedBill } from './billing/reported-bill.ts';
+export type { HoldRetry } from './billing/stream-payer.ts';
 export { ByteAccumulator } from './byte-accumulator.ts';
 export { assertProvidersSupport, CatalogueService, type ProviderAvailability } from './catalogue-service.ts';
 export { ChallengeTokens } from './challenges/challenge-tokens.ts';

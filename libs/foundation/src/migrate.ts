@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { WRITE_CONTRACT } from '#eventstore';
+import { retry } from '#kernel';
 import { withClient } from '#postgres';
 import { assertContractAccepted, loadAcceptedContracts } from './accepted-contracts.ts';
 import { findMissingRight } from './missing-right.ts';
@@ -39,7 +40,7 @@ const MIGRATION_LOCK = 7_301_964;
  * briefly, and retries after a delay.
  */
 const LOCK_TIMEOUT_MS = 200;
-const RETRY_DELAY_MS = 400;
+const BACKOFF = { minMs: 400, maxMs: 400 };
 const TIMEOUT_MS = 120_000;
 const DEFAULT_WAIT: StartStep = { remainingMs: TIMEOUT_MS, explain: () => {} };
 const CONNECTION_NAME = 'migrate';
@@ -241,18 +242,17 @@ async function retryWhileLocked(
   { deadline, explain }: { readonly deadline: number; explain(reason: string): void },
   work: () => Promise<unknown>,
 ): Promise<void> {
-  for (;;) {
-    try {
-      await work();
-      return;
-    } catch (error) {
-      if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
+  await retry(work, {
+    ...BACKOFF,
+    sleep: delay,
+    shouldRetry: (error) => {
+      if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) return false;
       if (performance.now() > deadline)
         throw new StartError(
           'The database cannot be migrated while a transaction locks a table to be changed, or another migration is running: end it, and start again.',
         );
       explain('another process migrates it, or a transaction locks a table that a migration changes');
-      await delay(RETRY_DELAY_MS);
-    }
-  }
+      return true;
+    },
+  });
 }

@@ -1,13 +1,11 @@
 /** One deadline for all steps of a start. What is not available yet is waited for, but not what waiting cannot change. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { StoreUnavailableError } from '#kernel';
+import { retry, StoreUnavailableError } from '#kernel';
 import { StartError } from './start-error.ts';
 
 /** How often a start that waits says for what. */
 const REPORT_INTERVAL_MS = 5_000;
-/** The delay before another attempt doubles each time. Many processes may wait for the same server. */
-const MIN_RETRY_DELAY_MS = 100;
-const MAX_RETRY_DELAY_MS = 1_000;
+const BACKOFF = { minMs: 100, maxMs: 1_000 };
 /** SQLSTATE too_many_connections. */
 const TOO_MANY_CONNECTIONS = '53300';
 /**
@@ -72,16 +70,16 @@ export class StartDeadline {
     this.pending.set(key, { what, reason: undefined });
     this.startReports();
     try {
-      for (let delayMs = MIN_RETRY_DELAY_MS; ; delayMs = Math.min(2 * delayMs, MAX_RETRY_DELAY_MS)) {
-        try {
-          return await attempt(step);
-        } catch (error) {
-          if (!isTransient(error)) throw error;
+      return await retry(() => attempt(step), {
+        ...BACKOFF,
+        sleep: (waitMs) => delay(Math.min(waitMs, step.remainingMs), undefined, { signal: this.ended.signal }),
+        shouldRetry: (error) => {
+          if (!isTransient(error)) return false;
           step.explain(describeError(error));
           if (step.remainingMs === 0) throw this.createError(error);
-        }
-        await delay(Math.min(delayMs, step.remainingMs), undefined, { signal: this.ended.signal });
-      }
+          return true;
+        },
+      });
     } finally {
       this.pending.delete(key);
       if (this.pending.size === 0) {

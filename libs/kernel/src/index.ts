@@ -28,9 +28,17 @@ export {
   UnknownOutcomeError,
   type UnreadableEvent,
 } from './ports.ts';
+export { isProgrammingError } from './programming-error.ts';
 export { type EventSink, pump } from './pump.ts';
 export { Rejection } from './rejection.ts';
-export { retryWhileUnavailable } from './retry-while-unavailable.ts';
+export {
+  type Backoff,
+  calculateBackoffMs,
+  type FailedAttempt,
+  type RetryOptions,
+  retry,
+  retryWhileUnavailable,
+} from './retry.ts';
 export { withStoreTimeout } from './store-timeout.ts';
 export type { CommandOutcome } from './stream-command-queue.ts';
 export { type CachedStream, StreamStateCache } from './stream-state-cache.ts';

@@ -153,4 +153,6 @@ export interface Runtime {
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
   /** Reports a failure that no caller waits for, such as a snapshot that could not be saved. */
   reportError(problem: string, error: unknown): void;
+  /** Returns a number from 0 to below 1 for the waits between attempts; `Math.random` by default. */
+  random?(): number;
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
 import { BlockedByEventError, type EventBatch, type EventSink, pump, UnknownEventError, withUpcasting } from '#kernel';
 
-const quiet = { sleep: async () => {}, reportError: () => {} };
+const quiet = { sleep: async () => {}, reportError: () => {}, random: () => 0 };
 
 async function filled(count: number): Promise<MemoryEventStore> {
   const store = new MemoryEventStore();
@@ -70,11 +70,31 @@ describe('pump', () => {
     const waits: number[] = [];
     const alarms: string[] = [];
     await pump(store.subscribe.bind(store), sink, done.signal, {
+      ...quiet,
       sleep: async (milliseconds) => void waits.push(milliseconds),
       reportError: (problem) => void alarms.push(problem),
     });
     expect(waits).toEqual([50, 100, 200]);
     expect(alarms).toHaveLength(3);
+  });
+
+  test('continues after any number of programming errors, reports each, and waits up to 5 s', async () => {
+    const store = await filled(1);
+    const { sink, seen, done } = collector(1, 0);
+    const waits: number[] = [];
+    const errors: unknown[] = [];
+    const bug = new TypeError('x is not a function');
+    const apply = async (batch: EventBatch) => {
+      if (errors.length < 12) throw bug;
+      await sink.apply(batch);
+    };
+    await pump(store.subscribe.bind(store), { ...sink, apply }, done.signal, {
+      ...quiet,
+      sleep: async (milliseconds) => void waits.push(milliseconds),
+      reportError: (_, error) => void errors.push(error),
+    });
+    expect([seen, errors]).toEqual([[0], Array(12).fill(bug)]);
+    expect(waits.slice(-5)).toEqual(Array(5).fill(5_000));
   });
 
   test('reports only once that an event blocks the sink, and continues when the sink can apply it', async () => {

@@ -1,7 +1,7 @@
 import { BlockedByEventError, type EventBatch, LeaseLostError, type Runtime } from './ports.ts';
+import { calculateBackoffMs } from './retry.ts';
 
-const MIN_BACKOFF_MS = 50;
-const MAX_BACKOFF_MS = 5_000;
+const BACKOFF = { minMs: 50, maxMs: 5_000 };
 
 /**
  * Receives the events of a pump. Delivery is at least once: a batch may be delivered again, so `apply` must be
@@ -18,14 +18,15 @@ export interface EventSink {
 /**
  * Delivers events in order to a sink until `signal` aborts. After a failure it reports the error, waits (longer after
  * each failure in a row, up to 5 s), and continues from the checkpoint of the sink. A sink that stays blocked by the
- * same event is reported once.
+ * same event is reported once. A programming error does not end the pump either: no event is skipped, the lag of the
+ * sink and the reports show the failure, and a corrected program continues from the checkpoint.
  * @throws LeaseLostError if another process now writes to this sink
  */
 export async function pump(
   subscribe: (after: bigint, signal: AbortSignal) => AsyncIterable<EventBatch>,
   sink: EventSink,
   signal: AbortSignal,
-  runtime: Pick<Runtime, 'sleep' | 'reportError'>,
+  runtime: Pick<Runtime, 'sleep' | 'reportError' | 'random'>,
 ): Promise<void> {
   let failures = 0;
   let blockedPosition: bigint | undefined;
@@ -43,7 +44,7 @@ export async function pump(
       if (!blocked) runtime.reportError(`${sink.name} could not apply a batch; retrying`, error);
       else if (blocked.position !== blockedPosition) runtime.reportError(blocked.message, blocked);
       blockedPosition = blocked?.position;
-      await runtime.sleep(Math.min(MIN_BACKOFF_MS * 2 ** failures++, MAX_BACKOFF_MS), signal);
+      await runtime.sleep(calculateBackoffMs({ ...BACKOFF, random: runtime.random }, failures++), signal);
     }
   }
 }

@@ -13,6 +13,7 @@ import {
   type StreamHead,
   UnknownOutcomeError,
 } from './ports.ts';
+import { calculateBackoffMs } from './retry.ts';
 import { withStoreTimeout } from './store-timeout.ts';
 import type { CachedStream, StreamStateCache } from './stream-state-cache.ts';
 import { UnknownEventError } from './upcasting.ts';
@@ -31,8 +32,7 @@ const COMMAND_TIMEOUT_MS = 4_500;
 const MIN_ATTEMPT_TIMEOUT_MS = 200;
 /** Maximum number of times that an append with an unknown outcome is sent again, with the same event ids. */
 const MAX_RESENDS = 16;
-const MIN_RESEND_BACKOFF_MS = 20;
-const MAX_RESEND_BACKOFF_MS = 500;
+const RESEND_BACKOFF = { minMs: 20, maxMs: 500 };
 /** A snapshot is saved after this many events, so that loading a stream reads not many more events than this. */
 const EVENTS_PER_SNAPSHOT = 1_000;
 
@@ -238,7 +238,10 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
     if (revision - this.snapshotRevision >= EVENTS_PER_SNAPSHOT) this.saveSnapshot(folded);
   }
 
-  /** Retries with the same event ids, which the store treats as one append. */
+  /**
+   * Retries with the same event ids, which the store treats as one append. Not by `retry`, because nearly every append
+   * succeeds at once, and each would pay for it. Not logged, because the caller gets the error of the last attempt.
+   */
   private async appendWithRetries(
     expected: number,
     events: readonly NewEvent[],
@@ -253,7 +256,7 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
         );
       } catch (error) {
         if (!(error instanceof StoreUnavailableError)) throw new AppendRejectedError(error);
-        const wait = Math.min(MIN_RESEND_BACKOFF_MS * 2 ** resends, MAX_RESEND_BACKOFF_MS);
+        const wait = calculateBackoffMs({ ...RESEND_BACKOFF, random: runtime.random }, resends);
         if (resends >= MAX_RESENDS || performance.now() + wait >= deadline)
           throw new UnknownOutcomeError(error.message, { cause: error });
         await runtime.sleep(wait);

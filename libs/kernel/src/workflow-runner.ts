@@ -1,13 +1,14 @@
 /**
  * Runs a workflow while this process holds its lease. Events, hints and timers make a stream due. The runner folds a
- * due stream, plans its next steps and performs them. Changes by these steps arrive as events.
+ * due stream, plans its next steps and performs them. Changes by these steps arrive as events. A failure of a stream is
+ * reported and retried with back-off, also if it is a programming error: the next state may not cause it.
  */
 import { toStreamName } from './command-runner.ts';
 import type { Message, StoredEvent } from './message.ts';
 import { type Lease, LeaseLostError } from './ports.ts';
 import { type EventSink, pump } from './pump.ts';
 import { Rejection } from './rejection.ts';
-import { retryWhileUnavailable } from './retry-while-unavailable.ts';
+import { calculateBackoffMs, retryWhileUnavailable } from './retry.ts';
 import { WaitingStreamIndex } from './waiting-stream-index.ts';
 import {
   type DueStream,
@@ -22,8 +23,7 @@ import { WorkflowStateCache } from './workflow-state-cache.ts';
 
 /** How often due streams are looked up. After a call of `WorkflowRun.wake` they are looked up at once. */
 const POLL_INTERVAL_MS = 250;
-const MIN_BACKOFF_MS = 1_000;
-const MAX_BACKOFF_MS = 60_000;
+const BACKOFF = { minMs: 1_000, maxMs: 60_000 };
 /** Minimum time for which recording the outcome of an effect is retried, even if the lease ends before. */
 const OUTCOME_TIMEOUT_MS = 15_000;
 /** Maximum number of streams that are processed concurrently, apart from detached ones. */
@@ -270,15 +270,14 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
 
   /** Retries, because only this process knows the outcome. A later lease may have recorded it as unknown by then. */
   private recordOutcome(id: string, command: Command): Promise<unknown> {
-    const { lease, dependencies } = this;
+    const { lease, workflow, dependencies } = this;
     const milliseconds = () => Date.parse(dependencies.now());
     const deadlineMs = milliseconds() + OUTCOME_TIMEOUT_MS;
-    const sleep = (wait: number) => dependencies.runtime.sleep(wait);
-    return retryWhileUnavailable(
-      () => this.runCommand(id, command),
-      sleep,
-      () => lease.isHeld() || milliseconds() < deadlineMs,
-    );
+    return retryWhileUnavailable(() => this.runCommand(id, command), {
+      runtime: dependencies.runtime,
+      problem: `${workflow.name} could not record an outcome; retrying`,
+      shouldRetry: () => lease.isHeld() || milliseconds() < deadlineMs,
+    });
   }
 
   private detach(id: string, limit = 0): void {
@@ -343,7 +342,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
       return;
     }
     this.reportError(`${name} ${due.id} ${error instanceof Rejection ? 'was rejected' : 'failed'}; retrying`, error);
-    const wait = Math.min(MIN_BACKOFF_MS * 2 ** due.failures, MAX_BACKOFF_MS);
+    const wait = calculateBackoffMs({ ...BACKOFF, random: this.dependencies.runtime.random }, due.failures);
     const at = new Date(Date.parse(this.dependencies.now()) + wait).toISOString();
     this.complete({ ...due, at, failures: due.failures + 1 });
   }

@@ -168,12 +168,14 @@ describe('a workflow', () => {
         return answer;
       };
       await world.runProcess(ended, away, lease).catch((error) => expect(error).toBeInstanceOf(LeaseLostError));
-      return { shipped: world.shipped, types: (await world.listEventTypes('a')).slice(2, 4) };
+      const types = (await world.listEventTypes('a')).slice(2, 4);
+      return { shipped: world.shipped, types, reportedErrors: world.reportedErrors };
     }
 
     test('records the outcome once the store is back if the lease is still held', async () => {
-      const { shipped, types } = await shippedBefore(60_000, () => {});
+      const { shipped, types, reportedErrors } = await shippedBefore(60_000, () => {});
       expect([shipped, types]).toEqual([['a'], ['ShippingBegun', 'ParcelShipped']]);
+      expect(new Set(reportedErrors)).toEqual(new Set(['parcels could not record an outcome; retrying']));
     });
 
     test.each([

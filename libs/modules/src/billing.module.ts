@@ -52,7 +52,7 @@ const MAX_LISTED_COSTS = 20;
         streams: Streams,
         clock: Clock,
         presence: ProcessPresence,
-        { store: events, runtime: { reportError }, settings }: Foundation,
+        { store: events, runtime: { reportError }, settings, log }: Foundation,
       ) =>
         new PayerFactory(
           streams,
@@ -61,6 +61,7 @@ const MAX_LISTED_COSTS = 20;
             getProcessId: () => presence.getProcessId(),
             events,
             reportError,
+            logRetry: ({ error, ...retry }) => log.debug({ ...retry, err: error }, 'retrying the change of a hold'),
             riskLimits: {
               lossPerHour: settings.absorbedPerHour,
               exposure: settings.minExposure,

@@ -164,6 +164,7 @@ let token: number;
 
 const runtime: Runtime = {
   generateId: randomUUID,
+  random: () => 0,
   sleep: (milliseconds, signal) =>
     time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
       () => {},

@@ -194,8 +194,12 @@ class AutoTopupSteps {
     const { streams, clock, runtime } = this.dependencies;
     const command = { type: 'RecordAnswer', data: { ...response, at: clock.now() } } as const;
     const write = () => streams.autoTopups.run(accountId, command, createRootCause(ACTOR, accountId));
-    const sleep = (wait: number) => runtime.sleep(wait, this.lease.signal);
-    await retryWhileUnavailable(write, sleep, () => this.lease.isHeld()).catch((error: unknown) => {
+    await retryWhileUnavailable(write, {
+      runtime,
+      problem: 'the response of a wallet could not be recorded; retrying',
+      signal: this.lease.signal,
+      shouldRetry: () => this.lease.isHeld(),
+    }).catch((error: unknown) => {
       runtime.reportError(`the response of the wallet of ${accountId} could not be recorded`, error);
     });
   }

@@ -69,6 +69,7 @@ let parts: Promise<void>[];
 
 const runtime: Runtime = {
   generateId: randomUUID,
+  random: () => 0,
   sleep: (milliseconds, signal) =>
     time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
       () => {},

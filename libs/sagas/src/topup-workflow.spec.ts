@@ -186,6 +186,7 @@ beforeEach(() => {
   [alarms, processes, known, asked] = [[], [], true, []];
   runtime = {
     generateId: randomUUID,
+    random: () => 0,
     sleep: (milliseconds, signal) =>
       time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
         () => {},

@@ -11,6 +11,7 @@ import type {
 import { type TopupCommand, type TopupEvent, type TopupStep, topupWorkflow } from '#domain';
 import {
   type CheckpointStore,
+  calculateBackoffMs,
   type EventReader,
   type Lease,
   type PendingQuery,
@@ -26,8 +27,7 @@ import { createPaymentPollers, type PaymentPoller } from './payment-poller.ts';
  * Delay between the end of a subscription to hints and the next subscription. It doubles each time up to a minute, and
  * starts over after a subscription that lasted a minute.
  */
-const MIN_RESUBSCRIBE_DELAY_MS = 1_000;
-const MAX_RESUBSCRIBE_DELAY_MS = 60_000;
+const RESUBSCRIBE_BACKOFF = { minMs: 1_000, maxMs: 60_000 };
 /** How often the top-ups of open hints are looked up again. */
 const RETRY_INTERVAL_MS = 2_000;
 /** How long such a lookup waits for the read model, which is rarely up to date under constant traffic. */
@@ -173,7 +173,7 @@ async function listen(
   hints: PaymentHints,
   signal: AbortSignal,
 ): Promise<void> {
-  let wait = MIN_RESUBSCRIBE_DELAY_MS;
+  let shortSubscriptions = 0;
   while (!signal.aborted) {
     const startedAt = clock.nowMs();
     try {
@@ -181,8 +181,8 @@ async function listen(
     } catch (error) {
       if (!signal.aborted) runtime.reportError(`${backend.name} no longer reports payments; subscribing again`, error);
     }
-    if (clock.nowMs() - startedAt >= MAX_RESUBSCRIBE_DELAY_MS) wait = MIN_RESUBSCRIBE_DELAY_MS;
-    await runtime.sleep(wait, signal);
-    wait = Math.min(2 * wait, MAX_RESUBSCRIBE_DELAY_MS);
+    if (clock.nowMs() - startedAt >= RESUBSCRIBE_BACKOFF.maxMs) shortSubscriptions = 0;
+    const backoff = { ...RESUBSCRIBE_BACKOFF, random: runtime.random };
+    await runtime.sleep(calculateBackoffMs(backoff, shortSubscriptions++), signal);
   }
 }

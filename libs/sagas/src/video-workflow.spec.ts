@@ -280,6 +280,7 @@ const secrets = new Secrets(Buffer.alloc(32, 7));
 const hooks = new VideoWebhooks('https://gateway.example', secrets);
 const runtime: Runtime = {
   generateId: randomUUID,
+  random: () => 0,
   sleep: (milliseconds, signal) =>
     time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
       () => {},

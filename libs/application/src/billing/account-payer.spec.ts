@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Map as ImmutableMap } from 'immutable';
 import {
   type Accounts,
   type Clock,
   createStreams,
   type Hold,
+  type HoldRetry,
   PayerFactory,
   SystemClock,
   UpstreamError,
@@ -40,13 +41,19 @@ const request = {
   lifetimeMs: 1_000,
 };
 
-const alarms: string[] = [];
-afterEach(() => void alarms.splice(0));
+let alarms: string[];
+let retries: HoldRetry[];
+beforeEach(() => {
+  [alarms, retries] = [[], []];
+});
 
 /** Returns the payer of an account whose commands are run by `run`. */
 function createPayer(run: unknown, clock: Clock = time, getProcessId = () => 'gateway-1') {
-  const reportError = (problem: string) => void alarms.push(problem);
-  const dependencies = { clock, getProcessId, events: new MemoryEventStore(), reportError };
+  const [ownAlarms, ownRetries] = [alarms, retries]; // retries of an earlier test may still be running
+  const reportError = (problem: string) => void ownAlarms.push(problem);
+  const logRetry = (retry: HoldRetry) => void ownRetries.push(retry);
+  const maxWaits = { random: () => 0 };
+  const dependencies = { clock, getProcessId, events: new MemoryEventStore(), reportError, logRetry, ...maxWaits };
   return new PayerFactory({ accounts: { run } } as never, dependencies).forCaller({ accountId: 'a', keyId: null });
 }
 
@@ -208,6 +215,49 @@ test.each([
 ])('does not retry a charge that the store rejects for good: %s', async (error) => {
   for (const isDelivered of [true, false])
     expect(await settling(error, 1, isDelivered)).toEqual({ became: error, afterMs: 0, commands: ['SettleHold'] });
+});
+
+describe('a charge that fails because of a programming error', () => {
+  const error = new TypeError('x is not a function');
+  const failed = 'the charge of hold r of account-a failed unexpectedly';
+
+  test('is tried once and reported, if the response was delivered', async () => {
+    expect(await settling(error, 1_000)).toEqual({ became: error, afterMs: 0, commands: ['SettleHold'] });
+    expect(alarms).toEqual([failed, expect.stringMatching(/^hold r of account-a: usage of .* was not recorded$/)]);
+    expect(retries).toEqual([]);
+  });
+
+  test('is tried once, reported and absorbed, if the response was not delivered', async () => {
+    const { became, afterMs, commands } = await settling(error, 1, false);
+    expect([became, afterMs, commands]).toEqual([error, 0, ['SettleHold', 'AbsorbCharge']]);
+    expect(alarms).toEqual([failed]);
+  });
+
+  test('is reported as unrecorded, if it cannot be absorbed either', async () => {
+    expect((await settling(error, 1_000, false)).commands).toEqual(['SettleHold', 'AbsorbCharge']);
+    expect(alarms).toEqual([
+      failed,
+      'the absorption of hold r of account-a failed unexpectedly',
+      expect.stringMatching(/^hold r of account-a: usage of .* was not recorded$/),
+    ]);
+  });
+});
+
+test('logs each retry with its hold, and reports all of them as the same problem', async () => {
+  const error = new StoreUnavailableError('away');
+  await settling(error, 3);
+  const logged = { holdId: 'r', payer: 'account-a', change: 'charge', error };
+  expect(retries).toEqual([
+    { ...logged, attempt: 1, waitMs: 500 },
+    { ...logged, attempt: 2, waitMs: 1_000 },
+    { ...logged, attempt: 3, waitMs: 2_000 },
+  ]);
+  expect(new Set(alarms)).toEqual(new Set(['the charge of a hold was not recorded; retrying']));
+});
+
+test('does not retry the release of an unconfirmed hold after a programming error, and reports it', async () => {
+  expect(await unconfirmed(() => new TypeError('x is not a function'))).toEqual([0.5]);
+  expect(alarms).toEqual(['the release of hold r of account-a failed unexpectedly']);
 });
 
 test('returns the extended amount, and later the charge, if the responses to extension and settlement were lost', async () => {

@@ -95,7 +95,7 @@ export class AccountPayer extends StreamPayer {
     const extend = () =>
       this.streams.accounts.run(this.caller.accountId, { type: 'ExtendHold', data }, this.createCause(holdId));
     try {
-      const { state } = await this.change(hold, false, extend).result;
+      const { state } = await this.change('extension', hold, false, extend).result;
       if (extension.stopPrice !== undefined) this.streams.queue.wake(this.caller.accountId);
       const { amount, stopPrice } = state.holds.get(holdId) ?? hold;
       return { ...hold, amount, stopPrice };

@@ -17,7 +17,8 @@ interface CallContext {
 }
 
 /**
- * Makes a call, retries it after a failure that a retry may fix, and records each attempt.
+ * Makes a call, retries it after a failure that a retry may fix, and records each attempt. Not by `retry` of the kernel,
+ * because the provider may say how long to wait.
  * @throws UpstreamError of the last attempt
  */
 export async function callWithRetries<A>(
@@ -40,7 +41,7 @@ export async function callWithRetries<A>(
       const failure = toUpstreamError(error);
       const outcome = toFailedAttempt(failure, call, endpoint, order.maxPrice);
       if (!failure.isResting) attempts.push({ provider, creditor, model, milliseconds: getElapsedMs(), ...outcome });
-      const wait = getBackoffMs(failure, maxAttempts - remaining);
+      const wait = getBackoffMs(failure, maxAttempts - remaining - 1);
       if (wait === undefined || remaining === 0 || signal.aborted) throw failure;
       await delay(wait, undefined, { signal }).catch(() => {}); // after an abort the next call fails
       if (context.isAbandoned) throw failure;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Charge } from '#domain';
-import { Rejection, ZERO_USD } from '#kernel';
+import { Rejection, retry, ZERO_USD } from '#kernel';
 import { createDisconnectError, toUpstreamError } from '../errors.ts';
 import type { ClaimedRequest, IdempotentRequest, RepeatedResponse } from './idempotency.ts';
 import { IdempotencyConflictError } from './idempotency-conflict.ts';
@@ -15,8 +15,7 @@ import {
 } from './payer.ts';
 
 /** Delays between the attempts of a repeat to get the response that it waits for. */
-const MIN_WAIT_MS = 250;
-const MAX_WAIT_MS = 2_000;
+const WAIT = { minMs: 250, maxMs: 2_000 };
 /** The setting can change again while a request holds money; more changes are no coincidence. */
 const MAX_CHANGES = 3;
 
@@ -79,19 +78,18 @@ export class DedupingPayer extends PayerDecorator {
   }
 
   /** Claims the content of the request, or waits for the response of the request that has claimed it. */
-  private async claim(request: HoldRequest, lifetimeSeconds: number): Promise<Payer> {
-    for (let waitMs = MIN_WAIT_MS; ; waitMs = Math.min(2 * waitMs, MAX_WAIT_MS)) {
-      try {
-        const hasWaited = waitMs > MIN_WAIT_MS;
-        const claimed = await this.claimContent(request, { lifetimeSeconds, hasWaited }, this.payer);
-        if ('payer' in claimed) return claimed.payer;
-        await this.assertSettingKnown(request);
-        throw new RepeatedRequestError(claimed);
-      } catch (error) {
-        if (!(error instanceof IdempotencyConflictError && error.type === 'idempotency_in_progress')) throw error;
-      }
-      await waitForRetry(waitMs, request);
-    }
+  private claim(request: HoldRequest, lifetimeSeconds: number): Promise<Payer> {
+    const tryToClaim = async (failures: number) => {
+      const claimed = await this.claimContent(request, { lifetimeSeconds, hasWaited: failures > 0 }, this.payer);
+      if ('payer' in claimed) return claimed.payer;
+      await this.assertSettingKnown(request);
+      throw new RepeatedRequestError(claimed);
+    };
+    return retry(tryToClaim, {
+      ...WAIT,
+      sleep: (waitMs) => waitForRetry(waitMs, request),
+      shouldRetry: (error) => error instanceof IdempotencyConflictError && error.type === 'idempotency_in_progress',
+    });
   }
 
   /** A repeat holds no money, so it has to check whether the setting still applies. Any other rejection is ignored. */
@@ -130,7 +128,7 @@ async function waitForRetry(waitMs: number, { signal, disconnected }: HoldReques
   const waiting = new AbortController();
   const signals = signal ? [signal, waiting.signal] : [waiting.signal];
   const isDisconnected = disconnected?.then(() => true);
-  const timer = delay(waitMs, false, { signal: AbortSignal.any(signals) }).catch(() => false);
+  const timer = delay(waitMs, false, { signal: AbortSignal.any(signals) }).catch(() => false); // aborted: see below
   try {
     if (await (isDisconnected ? Promise.race([timer, isDisconnected]) : timer)) throw createDisconnectError();
     if (signal?.aborted) throw toUpstreamError(signal.reason);

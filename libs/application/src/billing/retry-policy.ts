@@ -1,13 +1,12 @@
 /** Decides after a failed call whether to retry it or to fall back, and what its attempt records. */
 import type { Endpoint } from '#catalogue';
 import { type Attempt, type CallUsage, calculateCost, toProviderRequestIdFields, UnpricedUnitError } from '#domain';
-import { money, type PicoUsd } from '#kernel';
+import { calculateBackoffMs, money, type PicoUsd } from '#kernel';
 import type { FailureCode, UpstreamError } from '../errors.ts';
 import type { UpstreamCall } from './upstream-call.ts';
 
-const MIN_BACKOFF_MS = 50;
-/** A provider that requests a longer pause is not retried. */
-const MAX_BACKOFF_MS = 2_000;
+/** A provider that requests a longer pause than `maxMs` is not retried. */
+const BACKOFF = { minMs: 100, maxMs: 2_000 };
 /** Failures that a retry may fix. A timeout is not among them: the caller has waited long enough. */
 const RETRYABLE_CODES: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
 /** Statuses below 500 that may change after a moment: too early, too many requests. */
@@ -22,10 +21,14 @@ function isRetryable({ code, status = 0, deliveredText, isInternal, operatorProb
   return RETRYABLE_CODES.has(code) && deliveredText === undefined && !isRejected && !isInternal;
 }
 
-/** Returns how long to wait before the same endpoint is called again; undefined if a retry is not worthwhile. */
-export function getBackoffMs(failure: UpstreamError, failedAttempts: number): number | undefined {
-  const waitMs = Math.max(MIN_BACKOFF_MS * 2 ** failedAttempts, (failure.retryAfterSeconds ?? 0) * 1_000);
-  return isRetryable(failure) && waitMs <= MAX_BACKOFF_MS ? waitMs : undefined;
+/**
+ * Returns how long to wait before the same endpoint is called again; undefined if a retry is not worthwhile.
+ * @param earlierFailures number of failures in a row before this one
+ */
+export function getBackoffMs(failure: UpstreamError, earlierFailures: number): number | undefined {
+  const requestedMs = (failure.retryAfterSeconds ?? 0) * 1_000;
+  if (!isRetryable(failure) || requestedMs > BACKOFF.maxMs) return undefined;
+  return Math.max(calculateBackoffMs(BACKOFF, earlierFailures), requestedMs);
 }
 
 /**

@@ -2,14 +2,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Charge, getHoldResolution, type HoldCommand, type HoldEvent, type RiskLimits } from '#domain';
 import {
   AppendTooLargeError,
+  type Backoff,
   type Cause,
   createRootCause,
   type EventReader,
+  type FailedAttempt,
+  isProgrammingError,
   money,
   NO_STREAM,
   type PicoUsd,
   Rejection,
   type Runtime,
+  retry,
   type StoredEvent,
   UnknownEventError,
   UnknownOutcomeError,
@@ -20,8 +24,7 @@ import type { Clock } from '../clock.ts';
 import type { HoldCommandResult, HoldCommandRouter } from './hold-commands.ts';
 import type { Hold, HoldExtensionRequest, HoldRelease, HoldRequest, Payer, SettleOptions } from './payer.ts';
 
-const MIN_BACKOFF_MS = 500;
-const MAX_BACKOFF_MS = 5_000;
+const BACKOFF = { minMs: 500, maxMs: 5_000 };
 /**
  * How long a response waits for the event store, from when the store stopped accepting writes of its request. Then the
  * client gets 503, or the end of a stream that has started.
@@ -60,6 +63,20 @@ export interface PayerDependencies {
   readonly reportError: Runtime['reportError'];
   /** What the operator may lose for one account at most; unlimited if undefined. */
   readonly riskLimits?: RiskLimits | undefined;
+  /** Logs each retry of a change of a hold, in addition to `reportError`, which does not name the hold. */
+  readonly logRetry?: ((retry: HoldRetry) => void) | undefined;
+  /** As in `Backoff`. */
+  readonly random?: Backoff['random'];
+}
+
+type HoldChange = 'charge' | 'release' | 'extension' | 'absorption';
+
+/** A change of a hold that has failed and will be tried again. */
+export interface HoldRetry extends FailedAttempt {
+  readonly holdId: string;
+  readonly payer: string;
+  readonly change: HoldChange;
+  readonly error: unknown;
 }
 
 /** A payer with its own stream. Its holds end in the same way for every kind of payer. */
@@ -83,7 +100,8 @@ export abstract class StreamPayer implements Payer {
 
   async settle(hold: Hold, charge: Charge, { isDelivered, query }: SettleOptions): Promise<PicoUsd> {
     const data = { holdId: hold.holdId, charge, query, at: this.dependencies.clock.now() };
-    const change = this.change(hold, isDelivered, () => this.endHold({ type: 'SettleHold', data }, ['HoldSettled']));
+    const settleHold = () => this.endHold({ type: 'SettleHold', data }, ['HoldSettled']);
+    const change = this.change('charge', hold, isDelivered, settleHold);
     const unrecorded = this.createUnrecordedReporter(hold, charge);
     try {
       const { events, state } = await change.result;
@@ -93,11 +111,11 @@ export abstract class StreamPayer implements Payer {
       const isSettled = events.length === 0 && state && getHoldResolution(hold.holdId, state) === 'settled';
       return isSettled ? money.min(money.parseJsonAmount(charge.price), hold.amount) : ZERO_USD;
     } catch (error) {
-      if (!change.hasTimedOut()) unrecorded(error);
-      else if (isDelivered) change.work.catch(unrecorded);
+      const isOutcomeUnknown = change.hasTimedOut() || isProgrammingError(error);
+      if (isDelivered || !isOutcomeUnknown) change.work.catch(unrecorded);
       else
         void change.work
-          .catch(() => {})
+          .catch(() => {}) // absorbing finds out whether the charge was stored
           .then(() => this.absorb(hold, charge))
           .catch(unrecorded);
       throw error;
@@ -108,7 +126,9 @@ export abstract class StreamPayer implements Payer {
     const { clock } = this.dependencies;
     const details = { errorCode: failure.code, reason: failure.message, attempts, ...(absorbed ? { absorbed } : {}) };
     const command = { type: 'ReleaseHold', data: { holdId: hold.holdId, ...details, at: clock.now() } } as const;
-    const { work, result } = this.change(hold, true, () => this.endHold(command, ['HoldReleased', 'HoldExpired']));
+    const releaseHold = () => this.endHold(command, ['HoldReleased', 'HoldExpired']);
+    const { work, result } = this.change('release', hold, true, releaseHold);
+    // Without a cost nothing is lost: the caller gets the error, or the retries have logged it, and the hold expires.
     work.catch(absorbed ? this.createUnrecordedReporter(hold, absorbed) : () => {});
     await result;
   }
@@ -137,12 +157,13 @@ export abstract class StreamPayer implements Payer {
    * Ends the hold of a response that the customer did not get, and absorbs its charge. If the charge was stored
    * although that was not confirmed in time, reverses it. Tries until the store has recorded it, even after the expiry
    * of the hold: no other process knows that the response was not delivered.
-   * @throws any error that a retry cannot change
+   * @throws any error that a retry cannot change; the hold then expires, or stays settled if the charge was stored
    */
   private async absorb({ holdId }: Hold, charge: Charge): Promise<void> {
     const { holdCommands, clock } = this.dependencies;
     const run = (command: HoldCommand) => holdCommands.run(this.id, command, this.createCause(holdId));
-    await this.retry(
+    await this.retryChange(
+      { change: 'absorption', holdId },
       async () => {
         try {
           await run({ type: 'AbsorbCharge', data: { holdId, charge, at: clock.now() } });
@@ -195,7 +216,7 @@ export abstract class StreamPayer implements Payer {
   /**
    * Tries to release a hold until that succeeds, is rejected for good, or was tried after the hold's expiry. A hold
    * that is missing may be stored later. A server that was frozen stores the append when it resumes. A leader without a
-   * quorum serves reads long before it has stored the append.
+   * quorum serves reads long before it has stored the append. If this gives up, the hold expires; no provider was called.
    */
   private async releaseUnconfirmed({ holdId, expiresAt }: Pick<Hold, 'holdId' | 'expiresAt'>): Promise<void> {
     const { holdCommands, clock } = this.dependencies;
@@ -207,7 +228,9 @@ export abstract class StreamPayer implements Payer {
         return;
       } catch (error) {
         if (error instanceof Rejection && error.code === 'hold_not_found') continue;
-        if (FINAL_ERRORS.some((ErrorClass) => error instanceof ErrorClass)) return;
+        this.reportProgrammingError('release', holdId, error);
+        if (isFinal(error)) return;
+        this.dependencies.reportError('an unconfirmed hold could not be released; retrying', error);
         polls = 0; // the store is unavailable: try again soon, since it may have stored the hold by then
       }
     }
@@ -220,17 +243,28 @@ export abstract class StreamPayer implements Payer {
 
   /**
    * Changes a hold, and retries until that succeeds, is rejected for good, or the hold has expired. The event store may
-   * be unavailable, or reject appends until an operator has fixed it. An expired hold ends by itself; what was served
-   * then stays unpaid.
+   * be unavailable, or reject appends until an operator has fixed it. A programming error is reported and not retried.
+   *
+   * After the last attempt, the hold stays as it is stored. An open hold is ended by the sweep of expired holds: the
+   * payer gets the money back, and nothing is charged. What was served then stays unpaid, and the ledger does not
+   * contain its cost: the report of unrecorded usage names the hold and the cost. The exception is the charge of a response that
+   * was not delivered, which `settle` absorbs. If an extension has failed, the charge that follows takes at most what is
+   * held, and the rest is booked as an overrun.
    * @param continues whether the retries continue although nobody waits for them any more
    * @returns `work`: the change with all its retries. `result`: the same for a caller that waits. It rejects with
    *   StoreUnavailableError once the store has not accepted writes of this request for `MAX_WAIT_MS` in total;
    *   `hasTimedOut` then returns true
    */
-  protected change<T>(hold: Pick<Hold, 'expiresAt'>, continues: boolean, attempt: () => Promise<T>): Change<T> {
+  protected change<T>(
+    change: HoldChange,
+    hold: Pick<Hold, 'holdId' | 'expiresAt'>,
+    continues: boolean,
+    attempt: () => Promise<T>,
+  ): Change<T> {
     const { clock } = this.dependencies;
     let hasTimedOut = false;
-    const work = this.retry(attempt, () => clock.nowMs() < hold.expiresAt && (continues || !hasTimedOut));
+    const shouldContinue = () => clock.nowMs() < hold.expiresAt && (continues || !hasTimedOut);
+    const work = this.retryChange({ change, holdId: hold.holdId }, attempt, shouldContinue);
     const problem = 'the event store did not record the end of the request in time';
     const result = withStoreTimeout(this.remainingWaitMs, work, problem, () => {
       hasTimedOut = true;
@@ -244,22 +278,49 @@ export abstract class StreamPayer implements Payer {
     return Math.max(MAX_WAIT_MS - waitedMs, MIN_WAIT_MS);
   }
 
-  private async retry<T>(attempt: () => Promise<T>, shouldContinue: () => boolean, options = {}): Promise<T> {
-    for (let wait = MIN_BACKOFF_MS; ; wait = Math.min(2 * wait, MAX_BACKOFF_MS)) {
-      const startedAtMs = performance.now();
-      try {
-        const result = await attempt();
-        this.unavailableSinceMs = undefined;
-        return result;
-      } catch (error) {
-        const isFinal = FINAL_ERRORS.some((ErrorClass) => error instanceof ErrorClass);
-        if (isFinal || !shouldContinue()) throw error;
-        this.unavailableSinceMs ??= startedAtMs;
-        await delay(wait, undefined, options);
-        if (!shouldContinue()) throw error;
-      }
+  private async retryChange<T>(
+    { change, holdId }: Pick<HoldRetry, 'change' | 'holdId'>,
+    attempt: () => Promise<T>,
+    shouldContinue: () => boolean,
+    timerOptions = {},
+  ): Promise<T> {
+    const { random, reportError, logRetry } = this.dependencies;
+    let startedAtMs = 0;
+    const runAttempt = () => {
+      startedAtMs = performance.now();
+      return attempt();
+    };
+    try {
+      const result = await retry(runAttempt, {
+        ...BACKOFF,
+        random,
+        sleep: (milliseconds) => delay(milliseconds, undefined, timerOptions),
+        shouldRetry: (error) => !isFinal(error),
+        shouldContinue,
+        onRetry: (error, failedAttempt) => {
+          this.unavailableSinceMs ??= startedAtMs;
+          // The same text for all holds: during an outage this is one line a minute, and not one for each hold.
+          reportError(`the ${change} of a hold was not recorded; retrying`, error);
+          logRetry?.({ holdId, payer: this.id, change, ...failedAttempt, error });
+        },
+      });
+      this.unavailableSinceMs = undefined;
+      return result;
+    } catch (error) {
+      this.reportProgrammingError(change, holdId, error);
+      throw error;
     }
   }
+
+  private reportProgrammingError(change: HoldChange, holdId: string, error: unknown): void {
+    if (!isProgrammingError(error)) return;
+    this.dependencies.reportError(`the ${change} of hold ${holdId} of ${this.id} failed unexpectedly`, error);
+  }
+}
+
+/** Whether a retry by this process would fail in the same way. */
+function isFinal(error: unknown): boolean {
+  return isProgrammingError(error) || FINAL_ERRORS.some((ErrorClass) => error instanceof ErrorClass);
 }
 
 type HoldEnd = Extract<HoldEvent, { type: 'HoldSettled' | 'HoldReleased' | 'HoldExpired' }>;

@@ -167,6 +167,7 @@ export class ParcelWorld {
       now: this.now,
       runtime: {
         reportError: (problem) => void this.reportedErrors.push(problem),
+        random: () => 0,
         sleep: async (milliseconds, signal) => {
           await this.sleep(milliseconds, signal);
           if (!signal?.aborted) this.time += milliseconds;

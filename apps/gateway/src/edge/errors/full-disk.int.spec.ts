@@ -149,3 +149,40 @@ describe('a charge that is stored, but confirmed too late', () => {
     expect(body.data).toMatchObject([{ current_period_usage_usd: 0, total_usage_all_time_usd: 0 }]);
   });
 });
+
+describe('a charge that fails because of a programming error', () => {
+  /** Sends a chat whose charge cannot be appended, or not confirmed. Counts the attempts to append it. */
+  async function sendWithFailingCharge(isStored: boolean) {
+    const store = world.foundation.store as { append: EventStore['append'] };
+    const { append } = store;
+    let charges = 0;
+    store.append = async (...args) => {
+      const isCharge = args[2].some(({ type }) => type === 'HoldSettled');
+      if (!isCharge) return append.apply(store, args);
+      charges++;
+      if (isStored) await append.apply(store, args);
+      throw new TypeError('x is not a function');
+    };
+    try {
+      return { response: await world.sendChat(account, 'tokens=3'), charges };
+    } finally {
+      store.append = append;
+    }
+  }
+
+  test.each([
+    ['was not stored', false, ['FundsHeld', 'HoldExpired', 'ChargeAbsorbed']],
+    ['was stored', true, ['FundsHeld', 'HoldSettled', 'ChargeReversed']],
+  ])('is 500 at once and costs the account nothing, if the charge %s', async (_, isStored, expectedTypes) => {
+    const { response, charges } = await sendWithFailingCharge(isStored);
+    expect(charges).toBe(1);
+    expect(response.status).toBe(500);
+    expect(response.body).toMatchObject({
+      ...{ status: 'error', statusCode: 500, message: 'Internal server error' },
+      error: { type: 'server_error', code: 'server_error' },
+    });
+    await world.waitUntil(async () => (await types()).length === 3);
+    expect(await types()).toEqual(expectedTypes);
+    expect(await balance()).toMatchObject({ balance: FUNDS, held_usd: 0 });
+  });
+});

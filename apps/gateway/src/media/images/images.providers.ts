@@ -15,6 +15,7 @@ import {
   RejectedPrompts,
 } from '#application';
 import { detectImageType } from '#connectors';
+import { Foundation } from '#foundation';
 import { ProcessRole } from '#modules';
 
 export const imageProviders: readonly Provider[] = [
@@ -30,9 +31,10 @@ export const imageProviders: readonly Provider[] = [
   },
   {
     provide: ImageFiles,
-    inject: [Downloader, FileStore, MediaLinks, Clock],
-    useFactory: (downloads: Downloader, store: FileStore, links: MediaLinks, clock: Clock) =>
-      new ImageFiles({ downloads, store, links, clock, detectImageType }),
+    inject: [Downloader, FileStore, MediaLinks, Clock, Foundation],
+    useFactory: (
+      ...[downloads, store, links, clock, { runtime }]: [Downloader, FileStore, MediaLinks, Clock, Foundation]
+    ) => new ImageFiles({ downloads, store, links, clock, detectImageType, reportError: runtime.reportError }),
   },
   {
     provide: GenerateImagesHandler,

@@ -3,6 +3,7 @@ import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
+import { retry } from '#kernel';
 import type { Clock } from '../../clock.ts';
 import { DownloadError, type Downloader } from '../../downloads.ts';
 import { InvalidRequestError, toUpstreamError, UpstreamError } from '../../errors.ts';
@@ -18,8 +19,8 @@ const MAX_GENERATED_BYTES = 64 * 1024 * 1024;
 const MAX_SOURCE_BYTES = 25 * 1024 * 1024;
 const FETCH_TIMEOUT_MS = 60_000;
 const MAX_FETCH_ATTEMPTS = 3;
+const FETCH_BACKOFF = { minMs: 200, maxMs: 200 };
 const STORE_RETRY_MS = 30_000;
-const FETCH_RETRY_DELAY_MS = 200;
 
 /** The image types that requests may contain and responses have. */
 const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/webp']);
@@ -57,6 +58,7 @@ interface ImageFilesDependencies {
   readonly store: FileStore;
   readonly links: MediaLinks;
   readonly clock: Clock;
+  readonly reportError: (problem: string, error: unknown) => void;
   /**
    * Detects the type of an image from its content.
    * @returns undefined if it is not an image, or is dangerous to decode
@@ -110,17 +112,24 @@ export class ImageFiles {
   async fetchGenerated(upstream: string, file: GeneratedFile, signal: AbortSignal): Promise<SourceImage | undefined> {
     if (file.kind === 'bytes')
       return file.bytes.length > MAX_GENERATED_BYTES ? undefined : this.parseCompleteImage(file.bytes);
+    const { downloads, reportError } = this.dependencies;
     const limits = { maxBytes: MAX_GENERATED_BYTES, timeoutMs: FETCH_TIMEOUT_MS, signal };
-    for (let remaining = MAX_FETCH_ATTEMPTS; remaining > 0 && !signal.aborted; remaining--) {
-      try {
-        const { bytes } = await this.dependencies.downloads.fetchProviderFile(upstream, file, limits);
-        return await this.parseCompleteImage(await buffer(bytes));
-      } catch (error) {
-        if (!(error instanceof DownloadError) || error.reason !== 'failed') return undefined;
-        await delay(FETCH_RETRY_DELAY_MS, undefined, { signal }).catch(() => {}); // an abort ends the loop
-      }
-    }
-    return undefined;
+    const fetchOnce = async () => {
+      const { bytes } = await downloads.fetchProviderFile(upstream, file, limits);
+      return this.parseCompleteImage(await buffer(bytes));
+    };
+    if (signal.aborted) return undefined;
+    return retry(fetchOnce, {
+      ...FETCH_BACKOFF,
+      sleep: (milliseconds) => delay(milliseconds, undefined, { signal }).catch(() => {}), // an abort ends the retries
+      shouldContinue: () => !signal.aborted,
+      shouldRetry: (error, { attempt }) =>
+        attempt < MAX_FETCH_ATTEMPTS && error instanceof DownloadError && error.reason === 'failed',
+    }).catch((error) => {
+      // The provider invoices the image whatever the reason is. The caller bills its cost, which the operator absorbs.
+      if (!signal.aborted) reportError(`an image that ${upstream} has generated could not be fetched`, error);
+      return undefined;
+    });
   }
 
   /** Stores the images of one request. @throws UpstreamError if they cannot be stored */

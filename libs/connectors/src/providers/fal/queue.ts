@@ -4,6 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { toUpstreamError, UpstreamError } from '#application';
+import { retry } from '#kernel';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
 import { toFalError } from './errors.ts';
@@ -111,6 +112,7 @@ export class FalQueue {
    */
   private async cancelAndGetState(queued: QueuedRequest, last: QueueState): Promise<QueueState> {
     await this.cancel(queued).catch(() => {}); // the poll shows whether it worked
+    // Without a response the request counts as it was last seen, so it may be billed.
     return this.fetchState(queued, AbortSignal.timeout(CANCEL_TIMEOUT_MS)).catch(() => last);
   }
 
@@ -122,30 +124,30 @@ export class FalQueue {
         throw error;
       });
       if (state.last === 'ended') return;
-      await delay(pause * (1 - JITTER * Math.random()), undefined, { signal }).catch(() => {
-        throw toUpstreamError(signal.reason);
-      });
+      await waitOrThrow(pause * (1 - JITTER * Math.random()), signal);
     }
   }
 
   /** The request has ended and may be billed, so the fetch is retried after transient failures. */
   private async fetchResultWithRetries(queued: QueuedRequest, signal: AbortSignal): Promise<unknown> {
-    for (let pause = INITIAL_POLL_DELAY_MS; ; pause = Math.min(pause * POLL_BACKOFF_FACTOR, MAX_POLL_DELAY_MS)) {
-      try {
-        return await this.fetchResult(queued, signal);
-      } catch (error) {
-        if (!isTransient(toUpstreamError(error), signal, 502)) throw error; // 500 means that the request failed
-      }
-      await delay(pause, undefined, { signal }).catch(() => {
-        throw toUpstreamError(signal.reason);
-      });
-    }
+    return retry(() => this.fetchResult(queued, signal), {
+      ...{ minMs: INITIAL_POLL_DELAY_MS, maxMs: MAX_POLL_DELAY_MS, factor: POLL_BACKOFF_FACTOR },
+      sleep: (milliseconds) => waitOrThrow(milliseconds, signal),
+      shouldRetry: (error) => isTransient(toUpstreamError(error), signal, 502), // 500 means that the request failed
+    });
   }
 
   private async get(url: string, signal: AbortSignal): Promise<unknown> {
     const { headers, http } = this;
     return (await http.request(url, { method: 'GET', headers, signal, mapErrorResponse: toFalError })).json();
   }
+}
+
+/** @throws UpstreamError with the reason of `signal` if that aborts before the end of the wait */
+async function waitOrThrow(milliseconds: number, signal: AbortSignal): Promise<void> {
+  await delay(milliseconds, undefined, { signal }).catch(() => {
+    throw toUpstreamError(signal.reason);
+  });
 }
 
 /** Whether a retry can help. @param from the lowest status of errors that may be transient, apart from 429 */
