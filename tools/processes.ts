@@ -144,6 +144,6 @@ function readProc(pid: number, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8');
   } catch {
-    return '';
+    return ''; // the process has ended
   }
 }

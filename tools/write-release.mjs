@@ -8,7 +8,7 @@ function findCommit() {
   try {
     return execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
   } catch {
-    return 'unknown';
+    return 'unknown'; // not a checkout of Git
   }
 }
 

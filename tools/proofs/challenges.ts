@@ -112,7 +112,7 @@ async function proveKills(): Promise<boolean> {
       const proofs = await Promise.all(calls.map((call) => payForCall(other, cluster.sandbox, call)));
       const first = proofs.map(async ({ call, credential }, i) => {
         await sleep((i * KILLED_WITHIN_MS) / (2 * PAYERS)); // so that the kill hits the requests at different steps
-        return presentProof(api, call, credential).catch(() => undefined);
+        return presentProof(api, call, credential).catch(() => undefined); // killed: paid again below
       });
       await sleep((KILLED_WITHIN_MS * (round + 0.5)) / ROUNDS);
       await cluster.processes.get(victim)?.kill();

@@ -228,7 +228,7 @@ function isRunning(pid: number): boolean {
   try {
     return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
   } catch {
-    return false;
+    return false; // no such process
   }
 }
 

@@ -65,7 +65,7 @@ async function runWorker(cluster: ProofCluster, load: Load, shift: { readonly is
     }
     load.sent++;
     const sentAt = performance.now();
-    const id = await sendRequest(api, customer, pick(KINDS)).catch(() => undefined);
+    const id = await sendRequest(api, customer, pick(KINDS)).catch(() => undefined); // killed
     load.server?.recordResponse(sentAt, id !== undefined);
     if (id) load.completedIds.get(customer)?.push(id);
   }

@@ -106,7 +106,7 @@ async function cachePages({ packages }: Scene, profile: string, port: number): P
     const page = await browser.newPage();
     await page
       .goto(`http://${ATTACKER_HOST}:${port}${getPagePath(name)}`, { waitUntil: 'load', timeout: LOADED_WITHIN_MS })
-      .catch(() => undefined);
+      .catch(() => undefined); // the visits show whether it was cached
     await page.close();
   }
   await browser.close();

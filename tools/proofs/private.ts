@@ -97,13 +97,14 @@ class Proof {
     await cluster.createKey(customer, { name: this.controlPhrases.createPhrase() });
     const content = `Remember ${this.controlPhrases.createPhrase()}. [[sandbox latency=${CONTROL_LATENCY_MS}]]`;
     const leaves = new AbortController();
-    const sent = wires.gateways.map(({ url }) =>
-      fetch(`${url}/v1/chat/completions`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', authorization: `Bearer ${customer.apiKey}` },
-        body: JSON.stringify({ model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }] }),
-        signal: leaves.signal,
-      }).catch(() => undefined),
+    const sent = wires.gateways.map(
+      ({ url }) =>
+        fetch(`${url}/v1/chat/completions`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', authorization: `Bearer ${customer.apiKey}` },
+          body: JSON.stringify({ model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }] }),
+          signal: leaves.signal,
+        }).catch(() => undefined), // aborted
     );
     await sleep(500);
     const needles = { control: this.controlPhrases };

@@ -59,7 +59,7 @@ async function waitUntilReady({ readyLine }: StartedProcess): Promise<void> {
   const { api, health } = JSON.parse(readyLine) as { readonly api?: string; readonly health?: string };
   const deadline = performance.now() + START_TIMEOUT_MS;
   for (;;) {
-    const response = await fetch(`${api ?? health}/health/ready`).catch(() => undefined);
+    const response = await fetch(`${api ?? health}/health/ready`).catch(() => undefined); // not started
     if (response?.ok) return;
     if (performance.now() > deadline) throw new Error(`not ready: ${await response?.text()}`);
     await delay(POLL_INTERVAL_MS);

@@ -103,6 +103,7 @@ class Proof {
     for (const api of [first, this.observer]) {
       const headers = { 'content-type': 'application/json', 'x-credit-id': customer.creditId };
       const request = { method: 'POST', headers, body: JSON.stringify(body), signal: AbortSignal.timeout(8_000) };
+      // the next gateway is tried
       const response = await fetch(`${api}/nwc-auto-topup/connect`, request).catch(() => undefined);
       if (response?.status === 200) return;
     }

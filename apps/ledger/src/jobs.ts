@@ -51,6 +51,7 @@ function parseCost(cost: string): PicoUsd {
   try {
     const amount = parseUsd(cost);
     if (amount >= 0n) return amount;
+    // not a number
   } catch {}
   throw new StartError('--cost must be an amount in USD, such as 3.2, or none.');
 }

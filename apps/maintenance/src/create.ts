@@ -44,7 +44,7 @@ export async function createBackup(
 export async function fillNewDirectory<T>(directory: string, work: (write: WriteFile) => Promise<T>): Promise<T> {
   const directoryExists = await stat(directory).then(
     () => true,
-    () => false,
+    () => false, // a directory that cannot be read fails below
   );
   if (directoryExists) throw new StartError(`${directory} already exists: a backup requires a new directory.`);
   const partialDirectory = `${directory}.partial`;

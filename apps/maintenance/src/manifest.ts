@@ -47,7 +47,7 @@ function parseManifest(text: string): Manifest | undefined {
   try {
     return JSON.parse(text) as Manifest;
   } catch {
-    return undefined;
+    return undefined; // invalid JSON
   }
 }
 

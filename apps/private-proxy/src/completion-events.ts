@@ -119,7 +119,7 @@ async function drainRest(source: AsyncIterator<Uint8Array>): Promise<void> {
   const timer = setTimeout(resolve, DRAIN_TIMEOUT_MS);
   const drained = (async () => {
     while (!(await source.next()).done);
-  })().catch(() => {});
+  })().catch(() => {}); // the completion is complete
   await Promise.race([drained, timeout]);
   clearTimeout(timer);
 }

@@ -74,6 +74,7 @@ export class Enclaves {
    * @returns undefined if the list lacks the model, or if there is no list and it cannot be loaded
    */
   async findModel(id: string): Promise<PrivateModel | undefined> {
+    // callers report that the model is unknown, or use the outdated list
     const latest = this.listModels().catch(() => []);
     const models = this.modelList?.models ?? (await latest);
     return models.find((model) => model.id === id);

@@ -128,7 +128,7 @@ export class GatewayClient {
         await delay(HISTORY_RETRY_MS, undefined, { signal: limit });
       }
     } catch {
-      return undefined;
+      return undefined; // the caller's response has failed already, and only lacks the reason
     }
   }
 
@@ -233,7 +233,7 @@ export async function toProxyError(reply: GatewayResponse, isPaid = false): Prom
     const description = status < 300 ? 'a response that is not encrypted' : unknown;
     return new ProxyError(502, `The gateway sent ${description}`, { code: 'gateway_error', isFinal: status < 300 });
   }
-  const body = parseJson(await reply.readBody().catch(() => Buffer.alloc(0)));
+  const body = parseJson(await reply.readBody().catch(() => Buffer.alloc(0))); // an interrupted body has no message
   const { message, ...details } = parseErrorBody(body) ?? { message: `status ${status}` };
   const isFromGateway = isJsonObject(body) && body.statusCode === status && isJsonObject(body.error);
   const money = parseMoneyDetails(body);
@@ -262,7 +262,7 @@ export function parseJson(text: Buffer | string): unknown {
   try {
     return JSON.parse(String(text));
   } catch {
-    return undefined;
+    return undefined; // invalid JSON
   }
 }
 

@@ -99,6 +99,7 @@ async function encryptRequest(publicKey: Uint8Array, request: Uint8Array): Promi
 }
 
 async function confirmKeyProblem(reply: GatewayResponse): Promise<boolean> {
+  // an interrupted body is no key problem
   const problem = parseJson(await reply.readBody().catch(() => Buffer.alloc(0)));
   if (isJsonObject(problem) && problem.type === KEY_CONFIG_PROBLEM) return true;
   throw new ProxyError(422, `The gateway says: ${parseErrorBody(problem)?.message ?? 'status 422'}`, {

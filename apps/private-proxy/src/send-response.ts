@@ -82,7 +82,7 @@ export async function sendEvents(
     } catch (error) {
       errorEvent = protocol.formatErrorEvent(recordError(error, logFields), logFields.requestId);
     } finally {
-      void stream.return(undefined).catch(() => {});
+      void stream.return(undefined).catch(() => {}); // the stream has ended, or its error was recorded above
     }
   };
   setRequestId(reply, protocol, logFields);

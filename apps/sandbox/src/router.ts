@@ -163,6 +163,6 @@ export function parseObject(text: string): Readonly<Record<string, unknown>> | u
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
   } catch {
-    return undefined;
+    return undefined; // invalid JSON
   }
 }

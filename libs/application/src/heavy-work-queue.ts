@@ -84,7 +84,7 @@ export class HeavyWorkQueue {
       }
       return value;
     });
-    this.last = result.catch(() => {}).then(() => delay(finalPauseMs));
+    this.last = result.catch(() => {}).then(() => delay(finalPauseMs)); // the caller gets its error
     return result;
   }
 }

@@ -9,7 +9,7 @@ export class OwnerQueue {
   /** Runs a task after the earlier tasks of the same owner. @throws what the task throws */
   async run<T>(owner: string, task: () => Promise<T>): Promise<T> {
     const result = (this.lastTasks.get(owner) ?? Promise.resolve()).then(task);
-    const end = result.catch(() => {});
+    const end = result.catch(() => {}); // the caller gets the error of its task
     this.lastTasks.set(owner, end);
     try {
       return await result;

@@ -134,7 +134,7 @@ function parseDecimal(value: unknown, parse: (text: string) => bigint): bigint {
   try {
     return typeof value === 'string' ? parse(value) : -1n;
   } catch {
-    return -1n;
+    return -1n; // not a decimal
   }
 }
 

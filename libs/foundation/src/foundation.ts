@@ -73,7 +73,7 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
     const databaseUrl = settings.databaseUrl ?? (embedded?.url as string);
     const runtime: Runtime = {
       generateId: randomUUID,
-      sleep: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),
+      sleep: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}), // aborted
       reportError: createThrottledReporter((problem, err) => {
         const lacksRight = findMissingRight(err) !== undefined;
         const level = lacksRight || err instanceof ActionRequiredError ? 'error' : 'warn';

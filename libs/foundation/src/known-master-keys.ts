@@ -57,7 +57,7 @@ export async function registerMasterKeys(
     await client.query('commit');
     return used[0]?.id ?? (keyRing[0] as string);
   } catch (error) {
-    await client.query('rollback').catch(() => {});
+    await client.query('rollback').catch(() => {}); // a lost connection ends the transaction as well
     throw error;
   } finally {
     client.release();

@@ -146,7 +146,7 @@ export async function runWhileLeader(
         if (error instanceof StalledLeaderError) handicappedUntil = performance.now() + HANDICAPPED_FOR_MS;
         if (!signal.aborted) reportError(`${name} does not hold its lease; retrying`, error);
       }
-      if (!signal.aborted) await delay(ACQUIRE_INTERVAL_MS, undefined, { signal }).catch(() => {});
+      if (!signal.aborted) await delay(ACQUIRE_INTERVAL_MS, undefined, { signal }).catch(() => {}); // aborted
     }
   } finally {
     await row.close();
@@ -240,6 +240,7 @@ class LeaseRow {
   private async sendHeartbeats(lease: HeldLease): Promise<void> {
     const { name, reportError } = this.options;
     while (lease.isHeld()) {
+      // the lease has ended
       await delay(this.durationMs / HEARTBEATS_PER_LEASE, undefined, { signal: lease.signal }).catch(() => {});
       if (lease.signal.aborted) return;
       const sentAt = performance.now();
@@ -261,7 +262,7 @@ class LeaseRow {
     if (!probe) return;
     const detector = new StallDetector(probe, stallLimits);
     while (lease.isHeld()) {
-      await delay(PROBE_INTERVAL_MS, undefined, { signal: lease.signal }).catch(() => {});
+      await delay(PROBE_INTERVAL_MS, undefined, { signal: lease.signal }).catch(() => {}); // the lease has ended
       if (lease.signal.aborted) return;
       const reason = await detector.findStall();
       if (!lease.isHeld()) continue;

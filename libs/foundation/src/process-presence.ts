@@ -130,6 +130,7 @@ export class ProcessPresence {
   private async sendHeartbeats(): Promise<void> {
     const { signal } = this.stopController;
     for (;;) {
+      // the process is stopping
       await delay(this.durationMs / HEARTBEATS_PER_PRESENCE, undefined, { signal }).catch(() => {});
       if (signal.aborted) return;
       await this.recordPresence().catch((error) => {

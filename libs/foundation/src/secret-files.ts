@@ -70,6 +70,6 @@ function readStart(path: string): Buffer | undefined {
       closeSync(file);
     }
   } catch {
-    return undefined;
+    return undefined; // the caller names the setting
   }
 }

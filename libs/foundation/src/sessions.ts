@@ -66,7 +66,7 @@ async function findLostFeature(connectionString: string): Promise<string | undef
       );
     throw error;
   } finally {
-    for (const connection of connections) await connection.end().catch(() => {});
+    for (const connection of connections) await connection.end().catch(() => {}); // already closed
   }
 }
 

@@ -81,7 +81,7 @@ export class StallDetector {
   private async probeInTime(): Promise<ReadonlyMap<string, ReaderProgress> | Error> {
     const timeout = new AbortController();
     const expired = delay(this.probeTimeoutMs, new Error('no response in time'), { signal: timeout.signal });
-    expired.catch(() => {});
+    expired.catch(() => {}); // awaited below
     try {
       return await Promise.race([this.probe(), expired]);
     } catch (error) {

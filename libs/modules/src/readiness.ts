@@ -55,7 +55,7 @@ async function runWithTimeout(milliseconds: number, check: HealthCheck): Promise
   try {
     return await Promise.race([check(), promise]);
   } catch {
-    return { ok: false };
+    return { ok: false }; // the checked component reports its failures itself
   } finally {
     clearTimeout(timer);
   }

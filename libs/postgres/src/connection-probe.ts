@@ -36,7 +36,7 @@ export class ConnectionProbe {
     try {
       await client.query('select 1');
     } finally {
-      await client.end().catch(() => {});
+      await client.end().catch(() => {}); // already closed
     }
   }
 }

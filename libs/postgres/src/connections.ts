@@ -77,7 +77,7 @@ export async function connectClient(connectionOptions: PgConnectionOptions): Pro
       await client.connect();
       return client;
     } catch (error) {
-      await client.end().catch(() => {});
+      await client.end().catch(() => {}); // already closed; the error above matters
       if (repetitions <= 0 || !isCredentialRejected(error)) throw error;
     }
   }

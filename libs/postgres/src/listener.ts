@@ -45,7 +45,7 @@ export class Listener {
   async close(): Promise<void> {
     this.isClosed = true;
     await this.opening;
-    const ended = this.client?.end().catch(() => {});
+    const ended = this.client?.end().catch(() => {}); // already closed
     await Promise.race([ended, delay(END_TIMEOUT_MS, undefined, { ref: false })]);
   }
 
@@ -56,7 +56,7 @@ export class Listener {
     try {
       await client.query(`listen ${channel}`);
     } catch (error) {
-      await client.end().catch(() => {});
+      await client.end().catch(() => {}); // already closed; `open` reports the error above
       throw error;
     }
     client.on('end', () => this.reopen()); // only now, because `open` retries after a failure above

@@ -35,7 +35,7 @@ export class FreshnessCheck {
     this.next ??= this.lastRead.then(() => {
       this.next = undefined;
       const end = this.store.readLastPosition();
-      this.lastRead = end.catch(() => {});
+      this.lastRead = end.catch(() => {}); // the caller gets the error
       return end;
     });
     return this.next;

@@ -131,7 +131,7 @@ export class ProjectionProgress {
     const read = this.read().finally(() => {
       this.polledAt = performance.now();
     });
-    this.lastPoll = read.catch(() => {});
+    this.lastPoll = read.catch(() => {}); // the caller gets the error
     return read;
   }
 

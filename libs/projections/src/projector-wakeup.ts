@@ -16,7 +16,7 @@ export class ProjectorWakeup {
   notify(): void {
     this.notifying ??= this.pool
       .query(toNotifyQuery(CHANNEL))
-      .catch(() => {})
+      .catch(() => {}) // like a lost notification
       .finally(() => {
         this.notifying = undefined;
       });

@@ -25,6 +25,6 @@ export async function expireFiles(
         return false;
       },
     );
-    await delay(swept ? SWEEP_INTERVAL_MS : RETRY_DELAY_MS, undefined, { signal }).catch(() => {});
+    await delay(swept ? SWEEP_INTERVAL_MS : RETRY_DELAY_MS, undefined, { signal }).catch(() => {}); // aborted
   }
 }

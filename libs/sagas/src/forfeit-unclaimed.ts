@@ -34,7 +34,7 @@ export async function forfeitUnclaimedPayments(dependencies: ForfeitDependencies
       dependencies.reportError('unclaimed payments could not be found; retrying', error);
       return false;
     });
-    await delay(done ? SWEEP_INTERVAL_MS : RETRY_DELAY_MS, undefined, { signal }).catch(() => {});
+    await delay(done ? SWEEP_INTERVAL_MS : RETRY_DELAY_MS, undefined, { signal }).catch(() => {}); // aborted
   }
 }
 

@@ -50,7 +50,7 @@ export async function expireHolds(dependencies: HoldExpiryDependencies, signal: 
       if (signal.aborted) return;
       await endHolds(payer, { type: 'AbandonHolds', data: { owner, at: clock.now() } }, dependencies);
     }
-    await delay(SWEEP_INTERVAL_MS, undefined, { signal }).catch(() => {});
+    await delay(SWEEP_INTERVAL_MS, undefined, { signal }).catch(() => {}); // aborted
   }
 }
 

@@ -38,7 +38,7 @@ export function replaceTimeouts(pause: Pause): () => void {
   const start = (work: () => void, milliseconds: number) => {
     if (!isOwnTask()) return setTimeout(work, milliseconds);
     const timer = new AbortController();
-    void pause(milliseconds, undefined, { signal: timer.signal }).then(work, () => {});
+    void pause(milliseconds, undefined, { signal: timer.signal }).then(work, () => {}); // cleared
     return timer;
   };
   // Timers of other spec files, and those that were set before the replacement, are cleared as usual.

@@ -143,10 +143,11 @@ async function measureP99Ms(api: string, { apiKey }: Customer, forMs: number): P
   const pendingLatencies: Promise<number>[] = [];
   const measureRequest = async () => {
     const sentAt = performance.now();
+    // A failed request counts as one that takes forever.
     const response = await request(`${api}/v1/chat/completions`, { method: 'POST', headers, body, dispatcher }).catch(
       () => undefined,
     );
-    await response?.body.dump().catch(() => {});
+    await response?.body.dump().catch(() => {}); // only the status counts
     return response?.statusCode === 200 ? performance.now() - sentAt : Number.POSITIVE_INFINITY;
   };
   for (const end = performance.now() + forMs; performance.now() < end; await delay(REQUEST_INTERVAL_MS))

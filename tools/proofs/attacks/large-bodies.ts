@@ -168,8 +168,8 @@ async function measureOther(cluster: ProofCluster, { apiKey }: Customer) {
   };
   const measure = async (url: string, options: object) => {
     const sentAt = performance.now();
-    const response = await request(url, { ...options, dispatcher }).catch(() => undefined);
-    await response?.body.dump().catch(() => {});
+    const response = await request(url, { ...options, dispatcher }).catch(() => undefined); // counted as failed
+    await response?.body.dump().catch(() => {}); // only the status counts
     return { ok: response?.statusCode === 200, ms: performance.now() - sentAt };
   };
   const [chats, checks]: [Promise<{ ok: boolean; ms: number }>[], Promise<{ ok: boolean; ms: number }>[]] = [[], []];

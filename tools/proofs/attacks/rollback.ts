@@ -28,7 +28,7 @@ export const rollback: Attack = {
     const before = path.join(directory, 'before');
     const isBuilt = await buildCommit(PREVIOUS_COMMIT, before).then(
       () => true,
-      () => false,
+      () => false, // reported below
     );
     const store = path.join(directory, 'store');
     await mkdir(store, { mode: 0o700 });

@@ -177,7 +177,7 @@ class Balancer {
     await Promise.all(
       gateways.map(async (api) => {
         const signal = AbortSignal.timeout(POLL_INTERVAL_MS);
-        const { ok } = await fetch(`${api}/health/ready`, { signal }).catch(() => ({ ok: false }));
+        const { ok } = await fetch(`${api}/health/ready`, { signal }).catch(() => ({ ok: false })); // not ready
         if (ok) this.ready.add(api);
         else this.ready.delete(api);
       }),

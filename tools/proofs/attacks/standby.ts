@@ -116,7 +116,7 @@ async function createNamespaceHosts(cluster: ProofCluster): Promise<readonly (re
     for (const command of [`addr add ${far}/30 dev ${link}far`, `link set ${link}far up`, 'link set lo up'])
       ip(`-n ${namespace} ${command}`);
   } catch {
-    return [];
+    return []; // no right to create network namespaces
   }
   const networkLink = new DatabaseLink();
   const distance = {

@@ -45,6 +45,7 @@ const isProcessor = (request) => request.isNavigationRequest() || request.frame(
 /** Opens a page in its own browser context and records its requests and errors. */
 async function open(options, url) {
   const context = await browser.newContext({ ...PHONE, ...options });
+  // not every browser has these permissions
   await context.grantPermissions(['clipboard-read', 'clipboard-write']).catch(() => {});
   const page = await context.newPage();
   const complaints = [];

@@ -51,7 +51,7 @@ export async function install({ npm, pypi, program }: Installable): Promise<stri
   );
   const expectedStamp = JSON.stringify({ npm, pypi }, null, 2);
   const stamp = path.join(folder, STAMP);
-  if ((await readFile(stamp, 'utf8').catch(() => '')) === expectedStamp) return folder;
+  if ((await readFile(stamp, 'utf8').catch(() => '')) === expectedStamp) return folder; // not installed
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   if (npm) await installFromNpm(folder, npm);

@@ -63,6 +63,7 @@ async function resolve(packages: Packages): Promise<string> {
   const project = createProject(packages);
   const projectFile = path.join(folder, 'pom.xml');
   const isResolved =
+    // not resolved
     (await readFile(projectFile, 'utf8').catch(() => '')) === project && (await readClasspath(folder)) !== '';
   if (isResolved) return folder;
   await rm(folder, { recursive: true, force: true });
@@ -75,7 +76,7 @@ async function resolve(packages: Packages): Promise<string> {
 }
 
 async function readClasspath(folder: string): Promise<string> {
-  return (await readFile(path.join(folder, CLASSPATH_FILE), 'utf8').catch(() => '')).trim();
+  return (await readFile(path.join(folder, CLASSPATH_FILE), 'utf8').catch(() => '')).trim(); // not resolved
 }
 
 function createProject(packages: Packages): string {

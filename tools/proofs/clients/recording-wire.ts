@@ -51,7 +51,7 @@ export class RecordingWire {
   }
 
   private async forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const body = await readBody(incoming).catch(() => undefined);
+    const body = await readBody(incoming).catch(() => undefined); // the client disconnected
     if (!body) return;
     const { url: path = '/', method = 'GET', headers } = incoming;
     const options = { method, headers: { ...headers, host: new URL(this.target).host } };
@@ -85,7 +85,7 @@ function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString());
   } catch {
-    return undefined;
+    return undefined; // not JSON
   }
 }
 

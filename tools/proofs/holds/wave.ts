@@ -145,6 +145,7 @@ async function sendRequest(
     const end = response.status === 200 ? toEnd(text) : String(response.status);
     return { end, requestId, ...(end === 'complete' ? calculateSlowness() : {}) };
   } catch {
+    // interrupted
     return signal.aborted ? { end: 'waits', requestId, ...calculateSlowness() } : { end: 'lost', requestId };
   }
 }

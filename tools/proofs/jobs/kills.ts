@@ -114,6 +114,7 @@ export class VideoKillProof {
     };
     const deadline = performance.now() + RESPONSE_TIMEOUT_MS;
     for (let api = this.cluster.gateways[0] as string; performance.now() < deadline; api = this.observer) {
+      // killed: the next gateway is tried
       const response = await fetch(`${api}/v1/videos`, { method: 'POST', headers, body }).catch(() => undefined);
       if (response?.status === 202) return { directive, ends, id: ((await response.json()) as { id: string }).id };
       await response?.arrayBuffer();

@@ -19,7 +19,7 @@ export async function unpackDebianPackage(name: string, version: string): Promis
   const folder = path.join(PROOFS_DIR, `debian-${name}-${version}`);
   const usr = path.join(folder, 'root/usr');
   const unpacked = { bin: path.join(usr, 'bin'), env: { LD_LIBRARY_PATH: await findLibraryPath(usr) } };
-  if ((await readFile(path.join(folder, STAMP), 'utf8').catch(() => '')) !== '') return unpacked;
+  if ((await readFile(path.join(folder, STAMP), 'utf8').catch(() => '')) !== '') return unpacked; // not unpacked
   await rm(folder, { recursive: true, force: true });
   const archives = path.join(folder, 'archives');
   await mkdir(path.join(archives, 'partial'), { recursive: true });
@@ -41,7 +41,7 @@ export async function unpackDebianPackage(name: string, version: string): Promis
 /** Returns the library folders, separated by colons. Debian has one for each architecture. */
 async function findLibraryPath(usr: string): Promise<string> {
   const lib = path.join(usr, 'lib');
-  const kinds = (await readdir(lib).catch(() => [])).filter((name) => name.includes('linux-gnu'));
+  const kinds = (await readdir(lib).catch(() => [])).filter((name) => name.includes('linux-gnu')); // not unpacked
   return [lib, ...kinds.map((kind) => path.join(lib, kind))].join(':');
 }
 

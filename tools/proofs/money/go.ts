@@ -22,7 +22,7 @@ export async function buildGoPrograms({ name, modules, programs, replacements }:
   const folder = path.join(PROOFS_DIR, `go-${name}`);
   const bin = path.join(folder, 'bin');
   const expectedStamp = JSON.stringify({ modules, programs, replaced: replacements }, null, 2);
-  if ((await readFile(path.join(folder, STAMP), 'utf8').catch(() => '')) === expectedStamp) return bin;
+  if ((await readFile(path.join(folder, STAMP), 'utf8').catch(() => '')) === expectedStamp) return bin; // not built
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   const required = Object.entries(modules).map(([module, version]) => `require ${module} ${version}`);

@@ -26,7 +26,7 @@ export async function startWeakProxy(api: string, key: string): Promise<Server> 
     if (request.method === 'OPTIONS') return void response.writeHead(204, ANYONE).end();
     void sendPaidRequest().then(
       (text) => response.writeHead(200, { ...ANYONE, 'content-type': 'application/json' }).end(text),
-      () => response.writeHead(502, ANYONE).end(),
+      () => response.writeHead(502, ANYONE).end(), // the page gets no text
     );
   });
   server.on('upgrade', (_, socket: Socket) => {

@@ -69,6 +69,7 @@ async function send(url: string, probe: PrivateProbe, body: string, expectedText
     const requestId = response.headers.get('x-request-id') ?? undefined;
     return { status: response.status, complete, hasExpectedText, text, requestId };
   } catch {
+    // the caller counts the incomplete response
     return { status: 0, complete: false, hasExpectedText: false, text: '', requestId: undefined };
   }
 }

@@ -65,7 +65,7 @@ export class ArchivedServer {
       if (child.exitCode !== null) throw new Error(`PostgreSQL ended with code ${child.exitCode}`);
       return server.query('postgres', 'select pg_is_in_recovery() as recovering').then(
         ([row]) => row?.recovering === false,
-        () => false,
+        () => false, // not ready for connections yet
       );
     });
     return server;

@@ -31,7 +31,7 @@ export async function prepareReleaseBefore(selected: string | undefined): Promis
   const directory = path.join(PROOFS_DIR, `build-${commit}`);
   const name = `${version} (commit ${commit.slice(0, 12)})`.trim();
   const stamp = path.join(directory, STAMP);
-  if ((await readFile(stamp, 'utf8').catch(() => '')) === commit) return { name, directory };
+  if ((await readFile(stamp, 'utf8').catch(() => '')) === commit) return { name, directory }; // not built
   await rm(directory, { recursive: true, force: true });
   await buildCommit(commit, directory);
   await writeFile(stamp, commit);
@@ -58,5 +58,5 @@ async function readJson(file: string): Promise<unknown> {
 }
 
 async function isDirectory(file: string): Promise<boolean> {
-  return (await stat(file).catch(() => undefined))?.isDirectory() ?? false;
+  return (await stat(file).catch(() => undefined))?.isDirectory() ?? false; // does not exist
 }

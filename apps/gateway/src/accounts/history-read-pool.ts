@@ -34,7 +34,7 @@ export class HistoryReadPool {
     this.reads.set(accountId, accountReads);
     accountReads.waiting++;
     const read = accountReads.last.then(() => this.history.read(filter, page, pageSize));
-    accountReads.last = read.catch(() => {});
+    accountReads.last = read.catch(() => {}); // the caller of the read gets its error
     try {
       return await read;
     } catch (error) {

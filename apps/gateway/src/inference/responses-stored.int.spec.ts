@@ -353,7 +353,10 @@ describe('the conversation service', () => {
     const stored = new Stored();
     expect(await keeping(stored, 1).store(said)).toBe(true);
     expect(await keeping(stored, 1).load(reader, id)).toMatchObject(conversation);
-    await expect(keeping(stored, 2).load(reader, id)).rejects.toMatchObject({ status: 404 });
+    const alarms: string[] = [];
+    const other = keeping(stored, 2, (problem) => alarms.push(problem));
+    await expect(other.load(reader, id)).rejects.toMatchObject({ status: 404 });
+    expect(alarms).toEqual(['a stored response cannot be read']);
   });
 
   describe('with continued conversations', () => {

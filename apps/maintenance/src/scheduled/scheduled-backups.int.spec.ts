@@ -161,8 +161,11 @@ test('the backup of a process that died is never used, and is deleted an hour la
   const first = await backups.runIfDue(never);
   await clock.advance(HOUR_MS);
   const failToRemove = () => Promise.reject(new Error('the process is dead'));
-  const dying = schedule(createFullStore(store, 3, failToRemove), { clock });
+  const problems: string[] = [];
+  const reportError = (problem: string) => void problems.push(problem);
+  const dying = schedule(createFullStore(store, 3, failToRemove), { clock, reportError });
   await expect(dying.backups.runIfDue(never)).rejects.toThrow();
+  expect(problems).toEqual([expect.stringMatching(/^the partial backup .* was not removed$/)]);
   expect(await listNames(store)).toEqual([first, expect.stringMatching(/\(incomplete\)$/)]);
   expect(await fetchBackup(store, createDecryption(keys.secretKey), createPath())).toBe(first);
   await clock.advance(HOUR_MS + 1_000);

@@ -105,7 +105,7 @@ export class ScheduledBackups {
 
   /** Removes the files of the backup again if it fails, as far as that is possible. */
   private async save(signal: AbortSignal): Promise<string> {
-    const { store, createEncryption, databases, eventStoreName, clock } = this.options;
+    const { store, createEncryption, databases, eventStoreName, clock, reportError } = this.options;
     const encrypt = createEncryption();
     const name = createBackupName(new Date(clock.nowMs()), randomBytes(4).toString('hex'));
     try {
@@ -114,10 +114,13 @@ export class ScheduledBackups {
       await saveBackup(databases, { write, signal }, eventStoreName);
       return name;
     } catch (error) {
-      const partial = await this.list().catch(() => []);
-      for (const backup of partial) if (backup.name === name) await this.remove(backup).catch(() => {});
+      await this.removeByName(name).catch((cause) => reportError(`the partial backup ${name} was not removed`, cause));
       throw error;
     }
+  }
+
+  private async removeByName(name: string): Promise<void> {
+    for (const backup of await this.list()) if (backup.name === name) await this.remove(backup);
   }
 
   private async list(): Promise<readonly ListedBackup[]> {
@@ -138,5 +141,5 @@ export class ScheduledBackups {
 
 /** Resolves early once `signal` has aborted. */
 async function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
-  if (milliseconds > 0) await delay(milliseconds, undefined, { signal }).catch(() => {});
+  if (milliseconds > 0) await delay(milliseconds, undefined, { signal }).catch(() => {}); // aborted
 }

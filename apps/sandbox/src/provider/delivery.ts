@@ -87,7 +87,7 @@ export async function generateFor(milliseconds: number, response: ServerResponse
     disconnect.abort();
   };
   response.once('close', onClose);
-  await delay(milliseconds, undefined, { ref: false, signal: disconnect.signal }).catch(() => {});
+  await delay(milliseconds, undefined, { ref: false, signal: disconnect.signal }).catch(() => {}); // disconnected
   response.off('close', onClose);
   return generated;
 }

@@ -1,4 +1,4 @@
-import { type ChargeItem, calculateCost, type Tariff, type Usage } from '#domain';
+import { type ChargeItem, calculateCost, type Tariff, UnpricedUnitError, type Usage } from '#domain';
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 
 /** The parts of a charge, which add up to it. */
@@ -44,7 +44,8 @@ export function breakDownCharge(charged: PicoUsd, items: readonly ChargeItem[], 
 export function calculateInputCost({ prices }: Tariff, { output, reasoning, ...input }: Usage): PicoUsd {
   try {
     return calculateCost(input, prices);
-  } catch {
-    return ZERO_USD;
+  } catch (error) {
+    if (error instanceof UnpricedUnitError) return ZERO_USD;
+    throw error;
   }
 }

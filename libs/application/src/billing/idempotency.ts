@@ -284,7 +284,7 @@ export class IdempotencyService {
   /** Frees a key whose response was delivered, and later removes the response, for which other requests may wait. */
   private async markDelivered(claim: IdempotencyClaim): Promise<void> {
     await this.end(claim, 'delivered');
-    // If the process ends before, the response is removed with those that have expired.
+    // If this fails, or the process ends before, the response is removed with those that have expired.
     const remove = () => this.dependencies.store.end(claim, 'unpaid');
     void delay(DELIVERED_RETENTION_MS, undefined, { ref: false })
       .then(remove)

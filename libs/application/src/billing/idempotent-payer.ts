@@ -67,7 +67,8 @@ export class IdempotentPayer extends PayerDecorator {
 
   private async renewUntil(ended: AbortSignal): Promise<void> {
     while (!ended.aborted) {
-      await delay(RENEW_INTERVAL_MS, undefined, { signal: ended, ref: false }).catch(() => {});
+      await delay(RENEW_INTERVAL_MS, undefined, { signal: ended, ref: false }).catch(() => {}); // ended
+      // renewed again at the next interval, or another gateway takes over
       if (!ended.aborted) await this.claim.renew().catch(() => {});
     }
   }

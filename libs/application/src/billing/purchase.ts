@@ -142,9 +142,8 @@ export class Purchase {
   async extendHoldToPrice(price: PicoUsd): Promise<void> {
     const { amount } = this.hold;
     if (price <= amount) return;
-    // Errors are ignored here: settling then charges at most what is still held.
     const extension = { minAmount: toPicoUsd(amount + 1n), targetAmount: price, isFinal: true };
-    await this.extendHold(extension).catch(() => {});
+    await this.extendHold(extension).catch(() => {}); // settling then charges at most what is held
   }
 
   /**
@@ -309,9 +308,9 @@ export class Purchase {
       this.bill(tariff, { usage: { search, request, result }, estimated: false, beside: true, ...id }, reportedBill);
   }
 
-  /** Reports that a provider returned a value that cannot be true. */
-  reportImplausible(problem: string): void {
-    this.observer.reportError(problem, undefined);
+  /** Reports a failure that does not end the request, such as a value of a provider that cannot be true. */
+  reportProblem(problem: string, error?: unknown): void {
+    this.observer.reportError(problem, error);
   }
 
   /** What remains of the hold after all billed usage; negative if the usage exceeds the hold. */

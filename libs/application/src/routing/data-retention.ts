@@ -9,7 +9,7 @@ export function parseIfJson(provider: unknown): unknown {
   try {
     return JSON.parse(provider);
   } catch {
-    return provider;
+    return provider; // invalid JSON
   }
 }
 

@@ -140,7 +140,7 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
   /** If the event cannot be stored, the invoice counts until its expiry; the caller gets the backend's failure. */
   private async dropInvoice(accountId: string, topupId: string, cause: Cause): Promise<void> {
     const data = { topupId, at: this.clock.now() };
-    await this.streams.openInvoices.run(accountId, { type: 'DropInvoice', data }, cause).catch(() => {});
+    await this.streams.openInvoices.run(accountId, { type: 'DropInvoice', data }, cause).catch(() => {}); // see above
   }
 
   private getMethod(name: string): AvailablePaymentMethod {

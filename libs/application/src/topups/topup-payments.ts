@@ -82,6 +82,7 @@ export class TopupPayments {
    */
   private async findMarketValue({ coin: code }: PaymentsQuery, { units }: BackendPayment) {
     const coin = this.paymentMethods.getCoin(code);
+    // the source of the rates reports its failures
     const rate = await this.rates.fetchUsdRate(code).catch(() => undefined);
     return rate && { rate, amount: toPlausibleUsd(convertToUsd(units, coin, rate.value)) };
   }

@@ -31,7 +31,7 @@ export class WorkerAudioDurationCounter extends AudioDurationCounter {
       });
     this.queueLength += 1;
     const measurement = this.queue.then(() => this.measureInWorker(file)).finally(() => this.queueLength--);
-    this.queue = measurement.catch(() => {});
+    this.queue = measurement.catch(() => {}); // the caller gets the error
     return measurement;
   }
 

@@ -12,6 +12,6 @@ async function measureFile(path: string) {
   try {
     return measureRecording(await readFile(path));
   } catch {
-    return undefined;
+    return undefined; // no recording that the parsers can read
   }
 }

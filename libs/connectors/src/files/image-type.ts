@@ -42,6 +42,6 @@ function hasSafeDimensions(bytes: Uint8Array): boolean {
     const { width, height } = imageSize(bytes);
     return Math.min(width, height) > 0 && Math.max(width, height) <= MAX_SIDE && width * height <= MAX_PIXELS;
   } catch {
-    return false;
+    return false; // no image that the parser can read
   }
 }

@@ -50,7 +50,7 @@ export class LocalFiles extends FileStore {
           await withUnavailableErrors(() => syncDirectory(above));
       return size;
     } catch (error) {
-      await rm(unfinished, { force: true }).catch(() => {});
+      await rm(unfinished, { force: true }).catch(() => {}); // the error above matters
       throw error;
     }
   }

@@ -23,7 +23,7 @@ const SUPPORTED_TYPES: ReadonlySet<string> = new Set([
 
 /** @returns undefined for an unknown or unsupported type */
 export async function detectMediaType(bytes: Uint8Array): Promise<string | undefined> {
-  return toSupportedType(await fileTypeFromBuffer(bytes).catch(() => undefined));
+  return toSupportedType(await fileTypeFromBuffer(bytes).catch(() => undefined)); // damaged
 }
 
 /**
@@ -31,7 +31,7 @@ export async function detectMediaType(bytes: Uint8Array): Promise<string | undef
  * @returns undefined also if the file cannot be read
  */
 export async function detectFileType(path: string): Promise<string | undefined> {
-  return toSupportedType(await fileTypeFromFile(path).catch(() => undefined));
+  return toSupportedType(await fileTypeFromFile(path).catch(() => undefined)); // damaged, or cannot be read
 }
 
 function toSupportedType(detected: { readonly mime: string } | undefined): string | undefined {

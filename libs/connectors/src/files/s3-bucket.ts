@@ -223,6 +223,7 @@ class MultipartUpload {
     if (this.uploadId === undefined) return;
     const { Bucket, Key } = this.target;
     const aborted = { Bucket, Key, UploadId: this.uploadId };
+    // a lifecycle rule aborts it later
     await this.client.send(new this.aws.AbortMultipartUploadCommand(aborted)).catch(() => {});
   }
 }

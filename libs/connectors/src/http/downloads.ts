@@ -67,9 +67,8 @@ export class HttpDownloads extends Downloader {
       return { ...declared, bytes: withUniformErrors(bytes, limits) };
     } catch (error) {
       const step = this.failureStepMs;
-      await delay(step - ((performance.now() - startedAt) % step), undefined, { signal: limits.signal }).catch(
-        () => {},
-      );
+      const waitMs = step - ((performance.now() - startedAt) % step);
+      await delay(waitMs, undefined, { signal: limits.signal }).catch(() => {}); // aborted
       throw toUniformError(limits, error);
     }
   }
@@ -189,7 +188,7 @@ class Connection {
   }
 
   private close(): void {
-    void this.agent.destroy().catch(() => {});
+    void this.agent.destroy().catch(() => {}); // its requests have ended
   }
 }
 
@@ -202,7 +201,7 @@ async function rejectOnAbort<T>(step: Promise<T>, signal: AbortSignal): Promise<
     return await Promise.race([step, promise]);
   } finally {
     signal.removeEventListener('abort', abort);
-    step.catch(() => {});
+    step.catch(() => {}); // thrown above, or too late for anyone
   }
 }
 

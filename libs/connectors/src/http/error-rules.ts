@@ -185,7 +185,7 @@ export function parseErrorReport(text: string): ErrorReport {
   try {
     return toErrorReport(JSON.parse(text));
   } catch {
-    return {};
+    return {}; // invalid JSON
   }
 }
 

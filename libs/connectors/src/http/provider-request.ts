@@ -73,6 +73,7 @@ export async function sendProviderRequest(
   const chunks = () =>
     readBody(response.body, (error) => toBodyError(error, signal, INTERRUPTED, isBilledAfterDisconnect));
   if (status >= 300) {
+    // Without its body, an error response is mapped by its status.
     const errorBody = await readFirstBytes(MAX_ERROR_BYTES, chunks()).catch(() => Buffer.alloc(0));
     throw mapErrorResponse(status, response.headers, errorBody.toString(), errorBody);
   }

@@ -53,7 +53,7 @@ export class CredentialRedactor {
     try {
       return this.redactJson(Buffer.from(text)).toString();
     } catch {
-      return this.redactText(text);
+      return this.redactText(text); // invalid JSON
     }
   }
 

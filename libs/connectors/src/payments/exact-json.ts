@@ -27,7 +27,7 @@ export function parseBackendJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined;
+    return undefined; // invalid JSON
   }
 }
 

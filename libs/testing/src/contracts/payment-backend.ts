@@ -278,7 +278,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
       await expect(
         ended.then(
           ({ done }) => done,
-          () => true,
+          () => true, // it may also end with the reason of the abort
         ),
       ).resolves.toBe(true);
     },

@@ -47,7 +47,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch {
-    return false;
+    return false; // no such process
   }
 }
 

@@ -75,7 +75,7 @@ export class FakeGateway {
     try {
       for await (const chunk of openedRequest.open(toAsyncIterable(ciphertext))) text += Buffer.from(chunk).toString();
     } catch {
-      return sendKeyProblem(response);
+      return sendKeyProblem(response); // encrypted with another key
     }
     const call = { headers, ciphertext, chat: JSON.parse(text) };
     this.calls.push(call);

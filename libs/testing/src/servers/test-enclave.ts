@@ -29,7 +29,7 @@ export class TestEnclave {
   abandonedCount = 0;
   handler: EnclaveHandler = () => {};
   private readonly server = createServer((incoming, response) => {
-    void this.serve(incoming, response).catch(() => response.destroy());
+    void this.serve(incoming, response).catch(() => response.destroy()); // the client notices
   });
 
   private constructor(readonly keys: EnclaveKeys) {}
@@ -54,7 +54,7 @@ export class TestEnclave {
       if (!response.writableEnded) this.abandonedCount++;
     });
     const openedRequest = await openRequest(this.keys, String(incoming.headers['ehbp-encapsulated-key']));
-    const body = await decryptText(openedRequest, incoming).catch(() => undefined);
+    const body = await decryptText(openedRequest, incoming).catch(() => undefined); // encrypted with another key
     if (body === undefined) {
       response.writeHead(422, { 'content-type': 'application/problem+json' });
       response.end(JSON.stringify({ type: KEY_CONFIG_PROBLEM }));
@@ -131,7 +131,7 @@ export async function sendPrivateRequest({
   try {
     for await (const chunk of plaintext) chunks.push(chunk);
   } catch {
-    isComplete = false;
+    isComplete = false; // interrupted
   }
   const { statusCode: status } = response;
   const trailers = response.trailers as Record<string, string>;

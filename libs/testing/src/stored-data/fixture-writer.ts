@@ -257,6 +257,7 @@ export class FixtureWriter {
     const end = new AbortController();
     const body = CHAT.replace('Hello', '[[sandbox latency=600000]]');
     const headers = { ...requests.createAuthHeaders(this.account.apiKey), 'content-type': 'application/json' };
+    // The request is interrupted below.
     fetch(`${this.world.api}/v1/chat/completions`, { method: 'POST', headers, body, signal: end.signal }).catch(
       () => {},
     );

@@ -68,7 +68,7 @@ export class KeyedRequests {
     if (marker === '') await this.waitForHold();
     else await readUpTo(marker, await response);
     abortController.abort();
-    await response.catch(() => {});
+    await response.catch(() => {}); // aborted
   }
 
   /** Waits until money is held for a request. */

@@ -41,7 +41,7 @@ async function readStream(
       onText?.(text);
     }
   } catch {
-    return { text, isComplete: false };
+    return { text, isComplete: false }; // interrupted
   }
   return { text, isComplete: true };
 }

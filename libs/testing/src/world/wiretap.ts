@@ -79,7 +79,7 @@ function parseBody(text: string): unknown {
   try {
     return JSON.parse(Buffer.from(text, 'latin1').toString());
   } catch {
-    return text;
+    return text; // not JSON
   }
 }
 

@@ -44,7 +44,7 @@ export class CredentialLookups {
       // The credential may be valid, so this error is not replaced by TooManyRequestsError. It still counts towards the
       // limit.
       if (error instanceof ReadModelLaggingError || error instanceof ReadModelIncompleteError)
-        await count().catch(() => {});
+        await count().catch(() => {}); // without a count, only the limit is less strict
       throw error;
     }
   }
@@ -62,7 +62,7 @@ export class CredentialLookups {
       throw new StoreUnavailableError('the queue of credential lookups timed out');
     };
     const result = this.last.then(start).finally(() => this.waiting--);
-    this.last = result.catch(() => {});
+    this.last = result.catch(() => {}); // the caller of the lookup gets its error
     return withStoreTimeout(this.queueTimeoutMs, result, undefined, () => {
       hasTimedOut = true;
     });

@@ -16,6 +16,7 @@ export class MedianCosts {
     const now = performance.now();
     if (!this.cachedCosts || now - this.readAt > CACHE_TTL_MS) {
       this.readAt = now;
+      // other reads of the history report the error
       this.cachedCosts = readMedianPrices(this.readModels.pool).catch(() => new Map());
     }
     return this.cachedCosts;

@@ -189,7 +189,7 @@ class PartReader<File> {
         return undefined;
       }),
     );
-    void storedFile.finally(() => this.openStreams.delete(bytes)).catch(() => {});
+    void storedFile.finally(() => this.openStreams.delete(bytes)).catch(() => {}); // `fail` has got the error
   }
 }
 

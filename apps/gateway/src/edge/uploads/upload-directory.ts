@@ -62,7 +62,7 @@ async function isLeftOver(root: string, name: string, now: number): Promise<bool
   const { host, pid } = NAME.exec(name)?.groups ?? {};
   if (host === undefined || ownDirectories.has(name)) return false;
   if (host === hostname() && !isRunning(Number(pid))) return true;
-  const stats = await stat(path.join(root, name)).catch(() => undefined);
+  const stats = await stat(path.join(root, name)).catch(() => undefined); // another process has removed it
   return stats !== undefined && now - stats.mtimeMs > DEAD_AFTER_MS;
 }
 

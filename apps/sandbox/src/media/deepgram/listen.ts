@@ -100,6 +100,7 @@ async function loadRecording(call: Call): Promise<Buffer> {
     throw createError(400, 'PAYLOAD_ERROR', 'Failed to deserialize JSON payload: missing field `url`');
   const unreachable = () =>
     createError(400, 'REMOTE_CONTENT_ERROR', 'The remote server hosting the media returned a client error.');
+  // reported as unreachable
   const response = await fetch(url, { signal: AbortSignal.timeout(FETCHED_WITHIN_MS) }).catch(() => undefined);
   if (!response?.ok) throw unreachable();
   return Buffer.from(await response.arrayBuffer());

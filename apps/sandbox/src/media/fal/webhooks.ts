@@ -41,6 +41,7 @@ export class FalWebhooks {
 
   /** Sends a webhook as a third party without the key would. */
   async sendForged(event: FalWebhookEvent): Promise<void> {
+    // a forged webhook is not repeated
     await this.post(event, generateKeyPairSync('ed25519').privateKey).catch(() => false);
   }
 

@@ -61,6 +61,6 @@ function decryptContent(content: string): { readonly id: string; readonly tokens
   try {
     return JSON.parse(Buffer.from(content.slice(MARK.length), 'base64').toString());
   } catch {
-    return undefined;
+    return undefined; // invalid JSON
   }
 }

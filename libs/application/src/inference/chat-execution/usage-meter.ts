@@ -224,7 +224,7 @@ export class UsageMeter {
       bytes < MIN_SPEED_BYTES
     )
       return;
-    this.trackExtension(this.hold.stateSpeed((bytes * 1_000) / elapsedMs)).catch(() => {});
+    this.trackExtension(this.hold.stateSpeed((bytes * 1_000) / elapsedMs)).catch(() => {}); // reported by the payer
   }
 
   private checkUncounted(): void {

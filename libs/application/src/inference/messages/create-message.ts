@@ -62,6 +62,6 @@ export class CreateMessageHandler implements ICommandHandler<CreateMessage> {
 
   /** Estimates the input tokens while the provider is called. @returns 0 if too much waits to be counted */
   private estimateInput({ id }: Payer, chat: ChatBody): Promise<number> {
-    return estimateInputTokens(chat, (text) => this.tokenCounter.count(id, text)).catch(() => 0);
+    return estimateInputTokens(chat, (text) => this.tokenCounter.count(id, text)).catch(() => 0); // only an estimate
   }
 }

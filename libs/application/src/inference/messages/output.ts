@@ -284,7 +284,7 @@ function parseCallInput(args: string): unknown {
     const input = JSON.parse(args);
     return isJsonObject(input) ? input : undefined;
   } catch {
-    return undefined;
+    return undefined; // invalid JSON
   }
 }
 

@@ -175,7 +175,7 @@ export class CiphertextMeter {
     };
     purchase
       .extendHold({ minAmount: targetAmount, targetAmount, stopPrice: newStopPrice })
-      .then(markStated, markStated);
+      .then(markStated, markStated); // the payer reports a failure
   }
 
   /** Returns undefined if the hold is sufficient, so that most chunks are relayed without waiting. */

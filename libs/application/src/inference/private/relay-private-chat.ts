@@ -141,12 +141,12 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
     const durationMs = performance.now() - firstByteAtMs;
     if (failure) purchase.abort(failure);
     const clamped = usage.clamp(response.usage());
-    if (clamped.problem && !failure) purchase.reportImplausible(`the enclave of ${order.model.id} ${clamped.problem}`);
+    if (clamped.problem && !failure) purchase.reportProblem(`the enclave of ${order.model.id} ${clamped.problem}`);
     const used = meter.addUnread(clamped);
     const coveredTokens = await meter.countCovered(used);
     const isUncovered = getQuantity('output', used) > coveredTokens;
     if (isUncovered && !clamped.estimated)
-      purchase.reportImplausible(`${order.model.id}: the reported usage exceeded the available money`);
+      purchase.reportProblem(`${order.model.id}: the reported usage exceeded the available money`);
     await billTruncatedResponse(purchase, {
       usage: used,
       estimated: clamped.estimated || isUncovered,

@@ -133,6 +133,7 @@ export class ConversationService {
       this.dependencies.reportError('a response was not stored', error);
       return false;
     });
+    // aborted
     const isStored = await Promise.race([saved, delay(STORE_TIMEOUT_MS, false, { signal }).catch(() => false)]);
     storeTimeout.abort();
     return isStored;
@@ -253,7 +254,8 @@ export class ConversationService {
     try {
       const { parts, length } = await this.parse(await this.open(chain.parts), accountId);
       return { id: chain.id, partCount: parts.length, length, ...joinParts(parts) };
-    } catch {
+    } catch (error) {
+      this.dependencies.reportError('a stored response cannot be read', error);
       return undefined;
     }
   }

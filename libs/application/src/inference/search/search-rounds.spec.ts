@@ -74,11 +74,13 @@ test('rounds and searches cost at most what is held, for random prices and usage
         };
         const { signal } = new AbortController();
         const sale = { id: 'h', query, model, endpoints, priceList, minPrice: atLeast, maxPrice: atMost };
+        const problems: string[] = [];
+        let failedSearches = 0;
         const purchase = new Purchase(
           sale,
           { payer: {} as Payer, hold },
           { signal, abort: () => {} },
-          { health: new EndpointHealth(clock), reportError: () => {} },
+          { health: new EndpointHealth(clock), reportError: (problem) => problems.push(problem) },
         );
         purchase.endpoint = endpoint;
         const rounds = new SearchRounds(
@@ -106,9 +108,12 @@ test('rounds and searches cost at most what is held, for random prices and usage
           expect(cost()).toBeLessThanOrEqual(amount);
           count++;
           if (!next.hasSearchTool) break;
-          await rounds.search(endpoint, said, () => undefined);
+          await rounds.search(endpoint, said, ({ state }) => {
+            if (state === 'failed') failedSearches++;
+          });
           expect(cost()).toBeLessThanOrEqual(amount);
         }
+        expect(problems).toEqual(Array(failedSearches).fill('a web search failed'));
         expect(count).toBeGreaterThan(0);
         expect(count).toBeLessThanOrEqual(plan.maxUses + 1);
         const searches = (purchase.createCharge()?.items ?? []).filter(({ beside }) => beside);

@@ -150,8 +150,9 @@ export class SearchRounds {
       this.purchase.billSearches(plan.fee, 1, response);
       this.billed++;
       return response.results;
-    } catch {
+    } catch (error) {
       if (signal.aborted) throw toUpstreamError(signal.reason);
+      this.purchase.reportProblem('a web search failed', error);
       return undefined; // the model gets a message about the failure and continues
     }
   }

@@ -106,6 +106,6 @@ export function parseSearchQuery(text: string): string | undefined {
     const { query } = JSON.parse(text);
     return typeof query === 'string' && query.trim() !== '' ? query : undefined;
   } catch {
-    return undefined;
+    return undefined; // invalid JSON
   }
 }

@@ -92,7 +92,8 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
     const actor = caller ? toActor(caller) : payer.id.replace('-', ':');
     const recorded = this.videos.run(id, { type: 'RequestVideo', data }, createRootCause(actor, requestId));
     const { state } = await recorded.catch((error) => {
-      // If it is unknown whether the event was appended, the hold stays: it expires, or ends with the video.
+      // If it is unknown whether the event was appended, the hold stays: it expires, or ends with the video. The payer
+      // logs the retries of a release, and a hold that it cannot release expires too.
       const isUnrecorded = error instanceof StoreUnavailableError && !(error instanceof UnknownOutcomeError);
       if (isUnrecorded) void payer.release(hold, { failure: toUpstreamError(error), attempts: [] }).catch(() => {});
       throw error; // at once: the release may have to wait for the event store

@@ -45,7 +45,7 @@ export class WalletRpc {
   call(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
     const run = () => this.execute(method, params);
     const result = this.queue.then(run, run);
-    this.queue = result.catch(() => {});
+    this.queue = result.catch(() => {}); // the caller gets the error
     return result;
   }
 
@@ -93,7 +93,7 @@ export class WalletRpc {
     try {
       return (parseExactJson(text) as object | null) ?? this.http.throwUnreadable();
     } catch {
-      return this.http.throwUnreadable();
+      return this.http.throwUnreadable(); // invalid JSON, whose error quotes the text
     }
   }
 }

@@ -107,7 +107,7 @@ export class StripeBackend implements PaymentBackend {
   }
 
   async *subscribe(signal: AbortSignal): AsyncGenerator<string> {
-    const idle = delay(IDLE_MS, undefined, { signal, ref: false }).catch(() => {});
+    const idle = delay(IDLE_MS, undefined, { signal, ref: false }).catch(() => {}); // aborted
     await Promise.race([this.firstUse.promise, idle]);
     const since = Math.floor(Date.now() / 1000) - EVENT_LOOKBACK_SECONDS;
     let last: string | undefined;
@@ -115,7 +115,7 @@ export class StripeBackend implements PaymentBackend {
       const events = await this.fetchEventsAfter(last, since);
       last = events[0]?.id ?? last;
       for (const reference of await this.findSessions(events.toReversed().map(parseStripeEvent))) yield reference;
-      await delay(EVENT_POLL_INTERVAL_MS, undefined, { signal }).catch(() => {});
+      await delay(EVENT_POLL_INTERVAL_MS, undefined, { signal }).catch(() => {}); // aborted
     }
   }
 

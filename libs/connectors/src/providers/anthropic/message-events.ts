@@ -305,7 +305,7 @@ function unescapeJsonText(text: string): string {
   try {
     return JSON.parse(`"${Buffer.from(text, 'latin1').toString('utf8')}"`);
   } catch {
-    return text;
+    return text; // invalid JSON
   }
 }
 

@@ -150,7 +150,7 @@ function unescapeJsonText(text: string): string {
   try {
     return JSON.parse(`"${Buffer.from(text, 'latin1').toString('utf8')}"`);
   } catch {
-    return '';
+    return ''; // invalid JSON
   }
 }
 
@@ -158,6 +158,6 @@ function parseToolInput(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined;
+    return undefined; // invalid JSON
   }
 }

@@ -15,6 +15,6 @@ function unescapeJson(escaped: string): string {
   try {
     return JSON.parse(`"${escaped}"`);
   } catch {
-    return escaped;
+    return escaped; // ends within an escape sequence
   }
 }

@@ -31,7 +31,7 @@ function parseMessage(text: string): string | undefined {
   try {
     return findText(JSON.parse(text), MAX_DEPTH);
   } catch {
-    return undefined;
+    return undefined; // invalid JSON
   }
 }
 

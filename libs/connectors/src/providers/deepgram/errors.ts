@@ -33,7 +33,7 @@ function parseErrorMessage(body: string): string | undefined {
     const { err_msg, details, message } = JSON.parse(body) as Readonly<Record<string, unknown>>;
     return [err_msg, details, message].find((value): value is string => typeof value === 'string' && value !== '');
   } catch {
-    const text = body.trim();
+    const text = body.trim(); // not JSON
     return text === '' || text.startsWith('<') || text.length > 500 ? undefined : text;
   }
 }

@@ -30,6 +30,6 @@ function parseJsonObject(bytes: Buffer): Readonly<Record<string, unknown>> | und
     const value: unknown = JSON.parse(bytes.toString());
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
   } catch {
-    return undefined;
+    return undefined; // invalid JSON
   }
 }

@@ -124,7 +124,7 @@ function isKeyConfigProblem(text: string): boolean {
   try {
     return (JSON.parse(text) as { readonly type?: unknown } | null)?.type === KEY_CONFIG_PROBLEM;
   } catch {
-    return false;
+    return false; // invalid JSON
   }
 }
 

@@ -87,6 +87,6 @@ function parseRequestId(body: Uint8Array): string | undefined {
     const { request_id: id } = JSON.parse(Buffer.from(body).toString()) as { readonly request_id?: unknown };
     return typeof id === 'string' && REQUEST_ID.test(id) ? id : undefined;
   } catch {
-    return undefined;
+    return undefined; // invalid JSON
   }
 }

@@ -61,6 +61,6 @@ function parseKey(jwk: unknown): readonly KeyObject[] {
   try {
     return [createPublicKey({ key: { kty, crv, x }, format: 'jwk' })];
   } catch {
-    return [];
+    return []; // not a point of the curve
   }
 }

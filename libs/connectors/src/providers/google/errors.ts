@@ -42,6 +42,6 @@ function parseError(body: string): GoogleError {
   try {
     return JSON.parse(body).error ?? {};
   } catch {
-    return {};
+    return {}; // invalid JSON
   }
 }

@@ -319,7 +319,7 @@ function extractText(json: string, part: (delta: Delta) => Delta = (delta) => de
   try {
     return (parse(json).choices ?? []).map(({ delta }) => (delta ? getGeneratedText(part(delta)) : '')).join('');
   } catch {
-    return '';
+    return ''; // invalid JSON
   }
 }
 

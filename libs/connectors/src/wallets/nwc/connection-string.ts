@@ -72,7 +72,7 @@ function succeeds(action: () => unknown): boolean {
     action();
     return true;
   } catch {
-    return false;
+    return false; // the caller names the invalid part
   }
 }
 

@@ -59,6 +59,7 @@ export class NostrSession {
     const connected = this.relays.map((relay) => relay.connected);
     try {
       await withTimeout(CONNECT_TIMEOUT_MS, Promise.any(connected));
+      // one relay is sufficient
       await withTimeout(OTHER_RELAYS_TIMEOUT_MS, Promise.allSettled(connected)).catch(() => {});
     } catch {
       throw new WalletUnreachableError([...this.rejections].join('; ') || 'no relay of the wallet is reachable');
@@ -97,7 +98,7 @@ export class NostrSession {
       resolveFirst();
       onResponse(read);
     });
-    await withTimeout(SUBSCRIBE_TIMEOUT_MS, Promise.all(subscribed)).catch(() => {});
+    await withTimeout(SUBSCRIBE_TIMEOUT_MS, Promise.all(subscribed)).catch(() => {}); // one relay is sufficient
     const publications = this.openRelays.map((relay) => relay.publish(event));
     if (publications.length === 0)
       throw new WalletUnreachableError('every relay of the wallet has closed the connection');
@@ -158,7 +159,7 @@ export class NostrSession {
       const response: unknown = JSON.parse(await this.signer.decrypt(this.user, content, scheme));
       return typeof response === 'object' && response !== null ? response : undefined;
     } catch {
-      return undefined;
+      return undefined; // not encrypted for this wallet, or invalid JSON
     }
   }
 }

@@ -140,6 +140,6 @@ function parseList(text: string): readonly unknown[] {
     const read: unknown = JSON.parse(text);
     return Array.isArray(read) ? read : [];
   } catch {
-    return [];
+    return []; // invalid JSON
   }
 }
