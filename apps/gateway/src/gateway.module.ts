@@ -37,14 +37,12 @@ import { TopupsModule } from './topups/topups.module.ts';
       provide: Shutdown,
       inject: [ProcessRole, Readiness, ConnectionGuard, BillingEngine, HttpAdapterHost],
       useFactory: (
-        ...[role, readiness, connections, billing, host]: [
-          ProcessRole,
-          Readiness,
-          ConnectionGuard,
-          BillingEngine,
-          HttpAdapterHost,
-        ]
-      ) => new Shutdown({ settings: role.settings, log: role.log, readiness, connections, billing, host }),
+        { settings, log }: ProcessRole,
+        readiness: Readiness,
+        connections: ConnectionGuard,
+        billing: BillingEngine,
+        host: HttpAdapterHost,
+      ) => new Shutdown({ settings, log, readiness, connections, billing, host }),
     },
   ],
 })

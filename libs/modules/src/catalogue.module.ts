@@ -35,16 +35,13 @@ import { StreamsModule } from './streams.module.ts';
 })
 export class CatalogueModule {}
 
-type CatalogueInputs = readonly [
+function openCatalogues(
   role: ProcessRole,
   foundation: Foundation,
   providers: ConnectedProviders,
   priceLists: PriceLists,
   clock: Clock,
-];
-
-function openCatalogues(...inputs: CatalogueInputs): Promise<CatalogueService> {
-  const [role, foundation, providers, priceLists, clock] = inputs;
+): Promise<CatalogueService> {
   const { catalogueDay } = role.settings;
   const fixedMs = catalogueDay === undefined ? undefined : Date.parse(catalogueDay);
   const calendar = fixedMs === undefined ? clock : { nowMs: () => fixedMs };

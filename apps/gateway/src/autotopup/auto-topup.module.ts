@@ -18,8 +18,8 @@ import { AutoTopupController } from './auto-topup.controller.ts';
     {
       provide: WalletConnector,
       inject: [Wallets, PaymentMethods, AutoTopupLimits],
-      useFactory: (...dependencies: ConstructorParameters<typeof WalletConnector>) =>
-        new WalletConnector(...dependencies),
+      useFactory: (wallets: Wallets, paymentMethods: PaymentMethods, limits: AutoTopupLimits) =>
+        new WalletConnector(wallets, paymentMethods, limits),
     },
     ConnectWalletHandler,
     DisconnectWalletHandler,

@@ -3,7 +3,6 @@ import { Module } from '@nestjs/common';
 import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import pg from 'pg';
 import {
-  type Caller,
   CatalogueService,
   Clock,
   FileStore,
@@ -12,7 +11,6 @@ import {
   HeavyWorkQueue,
   IdempotencyService,
   IdempotencyStore,
-  type PaidChallenge,
   PayerFactory,
   RateLimiter,
   RefusedRequestRecorder,
@@ -28,6 +26,7 @@ import {
   BillingModule,
   CatalogueModule,
   FilesModule,
+  injectByName,
   PaymentsModule,
   ProcessRole,
   SecretsModule,
@@ -53,8 +52,6 @@ import { BodyParser } from './validation/body-parser.ts';
 import { ValidationPipe } from './validation/validation.ts';
 
 const SWEEP_INTERVAL_MS = 60_000;
-/** Creates payers. Those of accounts record requests that are rejected for lack of money. */
-const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
 
 /** Shared by all API modules: authentication, reads that include earlier writes, idempotency, and error handling. */
 @Module({
@@ -78,34 +75,28 @@ const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
       provide: Authenticator,
       inject: [ReadModelReader, Secrets, Clock, CredentialLookups, ProcessRole],
       useFactory: (
-        ...[readModels, secrets, clock, lookups, { settings }]: [
-          ReadModelReader,
-          Secrets,
-          Clock,
-          CredentialLookups,
-          ProcessRole,
-        ]
+        readModels: ReadModelReader,
+        secrets: Secrets,
+        clock: Clock,
+        lookups: CredentialLookups,
+        { settings }: ProcessRole,
       ) => new Authenticator({ readModels, secrets, clock, lookups }, settings.creditIdInference),
     },
     {
       provide: IdempotencyStore,
       inject: [ProcessRole, Foundation, ContentDatabase, Secrets, FileStore],
-      useFactory: (
-        ...[role, foundation, content, secrets, files]: [ProcessRole, Foundation, ContentDatabase, Secrets, FileStore]
-      ) => openIdempotencyStore(role, foundation, content, { secrets, files }),
+      useFactory: openIdempotencyStore,
     },
     {
       provide: IdempotencyService,
       inject: [IdempotencyStore, StorageQuota, Foundation, PayerFactory, Secrets, Clock],
       useFactory: (
-        ...[idempotencyStore, quota, { store: eventStore, runtime }, payers, secrets, clock]: [
-          IdempotencyStore,
-          StorageQuota,
-          Foundation,
-          PayerFactory,
-          Secrets,
-          Clock,
-        ]
+        idempotencyStore: IdempotencyStore,
+        quota: StorageQuota,
+        { store: eventStore, runtime }: Foundation,
+        payers: PayerFactory,
+        secrets: Secrets,
+        clock: Clock,
       ) =>
         new IdempotencyService({
           store: idempotencyStore,
@@ -136,44 +127,28 @@ const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
       useFactory: async (role: ProcessRole, { runtime }: Foundation, isFunded: IsFunded) =>
         role.closeOnExit(await openUploads(role, isFunded, runtime.reportError)),
     },
-    {
-      provide: PaidRequestHandler,
-      inject: [
-        ProcessRole,
-        RECORDING_PAYER_FACTORY,
-        IdempotencyService,
-        Authenticator,
-        FreeModelLimits,
-        PayPerRequestGate,
-        CatalogueService,
-        BodyParser,
-      ],
-      useFactory: (
+    injectByName(
+      PaidRequestHandler,
+      {
         role: ProcessRole,
-        ...[payers, idempotency, authenticator, freeModelLimits, gate, catalogues, bodies]: [
-          PaidRequestDependencies['payers'],
-          IdempotencyService,
-          Authenticator,
-          FreeModelLimits,
-          PayPerRequestGate,
-          CatalogueService,
-          BodyParser,
-        ]
-      ) => {
-        const retirementNotices = new RetirementNotices(catalogues);
-        const shared = { payers, idempotency, authenticator, freeModelLimits, gate, catalogues, bodies };
-        const dependencies = { ...shared, retirementNotices };
-        return role.closeOnExit(new PaidRequestHandler(dependencies));
+        payers: PayerFactory,
+        recorder: RefusedRequestRecorder,
+        idempotency: IdempotencyService,
+        authenticator: Authenticator,
+        freeModelLimits: FreeModelLimits,
+        gate: PayPerRequestGate,
+        catalogues: CatalogueService,
+        bodies: BodyParser,
       },
-    },
-    {
-      provide: RECORDING_PAYER_FACTORY,
-      inject: [PayerFactory, RefusedRequestRecorder],
-      useFactory: (payers: PayerFactory, recorder: RefusedRequestRecorder) => ({
-        forCaller: (caller: Caller) => recorder.wrapPayer(payers.forCaller(caller), caller),
-        forChallenge: (challenge: PaidChallenge, isRetry: boolean) => payers.forChallenge(challenge, isRetry),
-      }),
-    },
+      ({ role, payers, recorder, ...dependencies }) =>
+        role.closeOnExit(
+          new PaidRequestHandler({
+            ...dependencies,
+            payers: recordRefusedRequests(payers, recorder),
+            retirementNotices: new RetirementNotices(dependencies.catalogues),
+          }),
+        ),
+    ),
   ],
   exports: [
     RateLimiter,
@@ -194,6 +169,17 @@ const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
   ],
 })
 export class EdgeModule {}
+
+/** Returns a factory of payers. Those of accounts record requests that are rejected for lack of money. */
+function recordRefusedRequests(
+  payers: PayerFactory,
+  recorder: RefusedRequestRecorder,
+): PaidRequestDependencies['payers'] {
+  return {
+    forCaller: (caller) => recorder.wrapPayer(payers.forCaller(caller), caller),
+    forChallenge: (challenge, isRetry) => payers.forChallenge(challenge, isRetry),
+  };
+}
 
 function openConnections(role: ProcessRole): Promise<ConnectionGuard> {
   const { maxConnections: max, maxConnectionsPerAddress: maxPerAddress, trustedProxies } = role.settings;
@@ -221,7 +207,8 @@ async function openIdempotencyStore(
   role: ProcessRole,
   { runtime }: Foundation,
   { pool }: ContentDatabase,
-  { secrets, files }: { readonly secrets: Secrets; readonly files: FileStore },
+  secrets: Secrets,
+  files: FileStore,
 ) {
   const store = new PostgresIdempotencyStore(pool, secrets, files, getClaimLeaseMs(role.settings));
   const removeExpired = () =>

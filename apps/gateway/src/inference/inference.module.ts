@@ -66,15 +66,13 @@ import { ResponsesController } from './responses.controller.ts';
       provide: ChatQuoter,
       inject: [CatalogueService, EndpointHealth, OutputLengthStats, CallLimits, BillingEngine, TokenCounter],
       useFactory: (
-        ...[catalogues, health, lengths, limits, billing, tokenCounter]: [
-          CatalogueService,
-          EndpointHealth,
-          OutputLengthStats,
-          CallLimits,
-          BillingEngine,
-          TokenCounter,
-        ]
-      ) => new ChatQuoter(catalogues, health, lengths, { limits, billing, tokenCounter }),
+        catalogues: CatalogueService,
+        health: EndpointHealth,
+        lengths: OutputLengthStats,
+        limits: CallLimits,
+        billing: BillingEngine,
+        tokenCounter: TokenCounter,
+      ) => new ChatQuoter({ catalogues, health, lengths, limits, billing, tokenCounter }),
     },
     CompleteChatHandler,
     { provide: ChatService, useExisting: CompleteChatHandler },
@@ -109,14 +107,12 @@ import { ResponsesController } from './responses.controller.ts';
       provide: ConversationService,
       inject: [ResponseStore, StorageQuota, Secrets, HeavyWorkQueue, Clock, Foundation],
       useFactory: (
-        ...[responseStore, quota, secrets, heavyWork, clock, { runtime }]: [
-          ResponseStore,
-          StorageQuota,
-          Secrets,
-          HeavyWorkQueue,
-          Clock,
-          Foundation,
-        ]
+        responseStore: ResponseStore,
+        quota: StorageQuota,
+        secrets: Secrets,
+        heavyWork: HeavyWorkQueue,
+        clock: Clock,
+        { runtime }: Foundation,
       ) =>
         new ConversationService({
           responseStore,

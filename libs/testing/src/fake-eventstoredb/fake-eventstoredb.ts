@@ -184,8 +184,8 @@ export class FakeEventStoreDb {
   private createStreamService() {
     return {
       read: (call: Parameters<typeof read>[1]) => this.read(call),
-      append: createAppendHandler((...sent) => this.handleAppend('append', ...sent)),
-      batchAppend: createBatchAppendHandler((...sent) => this.handleAppend('batchAppend', ...sent)),
+      append: createAppendHandler(this.createAppend('append')),
+      batchAppend: createBatchAppendHandler(this.createAppend('batchAppend')),
       delete: (_: unknown, callback: sendUnaryData<unknown>) => callback(unsupportedMethodError()),
       tombstone: (_: unknown, callback: sendUnaryData<unknown>) => callback(unsupportedMethodError()),
     };
@@ -205,20 +205,19 @@ export class FakeEventStoreDb {
     void read(this.log, call, onEvent).finally(() => this.count('open', -1));
   }
 
-  private async handleAppend(
-    name: 'append' | 'batchAppend',
-    ...[call, stream, expected, events]: Parameters<AppendEvents>
-  ): Promise<AppendResult> {
-    const error = this.findError(call, 'append', stream);
-    if (error) throw error;
-    const appended = await this.commit(stream, expected, events);
-    this.count(name);
-    if (this.losesNextResponse) {
-      this.losesNextResponse = false;
-      await this.restart();
-    }
-    await this.heldResponses;
-    return appended;
+  private createAppend(name: 'append' | 'batchAppend'): AppendEvents {
+    return async (call, stream, expected, events) => {
+      const error = this.findError(call, 'append', stream);
+      if (error) throw error;
+      const appended = await this.commit(stream, expected, events);
+      this.count(name);
+      if (this.losesNextResponse) {
+        this.losesNextResponse = false;
+        await this.restart();
+      }
+      await this.heldResponses;
+      return appended;
+    };
   }
 
   /** Fails a repeated append with a commit timeout while the first one is not committed, as a real server does. */

@@ -11,6 +11,7 @@ import {
   Secrets,
   Streams,
 } from '#application';
+import { injectByName } from '#modules';
 import { CredentialLookups } from '../limits/credential-lookups.ts';
 import { PublicBaseUrl } from '../network/public-base-url.ts';
 import { PayPerRequestGate } from './pay-per-request-gate.ts';
@@ -27,29 +28,25 @@ export const challengeProviders: readonly Provider[] = [
     provide: IssueChallengeHandler,
     inject: [Streams, PaymentMethods, ExchangeRates, ChallengeTokens, Secrets, Clock],
     useFactory: (
-      ...[streams, paymentMethods, rates, tokens, secrets, clock]: [
-        Streams,
-        PaymentMethods,
-        ExchangeRates,
-        ChallengeTokens,
-        Secrets,
-        Clock,
-      ]
+      streams: Streams,
+      paymentMethods: PaymentMethods,
+      rates: ExchangeRates,
+      tokens: ChallengeTokens,
+      secrets: Secrets,
+      clock: Clock,
     ) => new IssueChallengeHandler({ streams, paymentMethods, rates, tokens, secrets, clock }),
   },
-  {
-    provide: PayPerRequestGate,
-    inject: [CredentialLookups, CommandBus, PaymentMethods, ProofVerifier, RateLimiter, Secrets, PublicBaseUrl],
-    useFactory: (
-      ...[lookups, commands, paymentMethods, proofs, limits, secrets, address]: [
-        CredentialLookups,
-        CommandBus,
-        PaymentMethods,
-        ProofVerifier,
-        RateLimiter,
-        Secrets,
-        PublicBaseUrl,
-      ]
-    ) => new PayPerRequestGate({ lookups, commands, paymentMethods, proofs, limits, secrets, publicBaseUrl: address }),
-  },
+  injectByName(
+    PayPerRequestGate,
+    {
+      lookups: CredentialLookups,
+      commands: CommandBus,
+      paymentMethods: PaymentMethods,
+      proofs: ProofVerifier,
+      limits: RateLimiter,
+      secrets: Secrets,
+      publicBaseUrl: PublicBaseUrl,
+    },
+    (dependencies) => new PayPerRequestGate(dependencies),
+  ),
 ];

@@ -40,13 +40,11 @@ export const imageProviders: readonly Provider[] = [
     provide: GenerateImagesHandler,
     inject: [ImageQuoter, BillingEngine, ProviderRegistry, ImageFiles, RejectedPrompts],
     useFactory: (
-      ...[quotes, billing, providers, files, rejectedPrompts]: [
-        ImageQuoter,
-        BillingEngine,
-        ProviderRegistry,
-        ImageFiles,
-        RejectedPrompts,
-      ]
+      quotes: ImageQuoter,
+      billing: BillingEngine,
+      providers: ProviderRegistry,
+      files: ImageFiles,
+      rejectedPrompts: RejectedPrompts,
     ) =>
       new GenerateImagesHandler(
         quotes,

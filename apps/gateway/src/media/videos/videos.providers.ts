@@ -22,7 +22,7 @@ import {
 } from '#application';
 import { videoWorkflow } from '#domain';
 import { PostgresWorkflowSchedule } from '#eventstore';
-import { ProcessRole } from '#modules';
+import { injectByName, ProcessRole } from '#modules';
 import { ReadModelReader } from '../../edge/reading/read-model-reader.ts';
 import { HistoryRefusedVideoLimit } from './refused-video-limit.ts';
 import { VideosControllerDependencies } from './videos.controller.ts';
@@ -44,48 +44,33 @@ export const videoProviders: readonly Provider[] = [
     useFactory: (pool: pg.Pool, clock: Clock, { settings }: ProcessRole) =>
       new HistoryRefusedVideoLimit(pool, clock, settings.refusedPerHour),
   },
-  {
-    provide: VideosControllerDependencies,
-    inject: [Streams, FileStore, ReadModelReader, MediaLinks, LinkSigner, Secrets, Clock],
-    useFactory: (
-      ...[{ videos }, files, readModels, links, signer, secrets, clock]: [
-        Streams,
-        FileStore,
-        ReadModelReader,
-        MediaLinks,
-        LinkSigner,
-        Secrets,
-        Clock,
-      ]
-    ): VideosControllerDependencies => ({ videos, files, readModels, links, signer, secrets, clock }),
-  },
-  {
-    provide: RequestVideoHandler,
-    inject: [
-      VideoQuoter,
-      BillingEngine,
-      ImageFiles,
-      VideoRequestStore,
-      RejectedVideoLimit,
-      VideosControllerDependencies,
-    ],
-    useFactory: (
-      ...[quotes, billing, images, requests, refusedVideos, { videos, secrets, clock }]: [
-        VideoQuoter,
-        BillingEngine,
-        ImageFiles,
-        VideoRequestStore,
-        RejectedVideoLimit,
-        VideosControllerDependencies,
-      ]
-    ) =>
-      new RequestVideoHandler(
-        quotes,
-        billing,
-        { images, requests, rejectedVideoLimit: refusedVideos, secrets, clock },
-        videos,
-      ),
-  },
+  injectByName(
+    VideosControllerDependencies,
+    {
+      streams: Streams,
+      files: FileStore,
+      readModels: ReadModelReader,
+      links: MediaLinks,
+      signer: LinkSigner,
+      secrets: Secrets,
+      clock: Clock,
+    },
+    ({ streams, ...dependencies }) => ({ videos: streams.videos, ...dependencies }),
+  ),
+  injectByName(
+    RequestVideoHandler,
+    {
+      quoter: VideoQuoter,
+      billing: BillingEngine,
+      images: ImageFiles,
+      requests: VideoRequestStore,
+      rejectedVideoLimit: RejectedVideoLimit,
+      streams: Streams,
+      secrets: Secrets,
+      clock: Clock,
+    },
+    ({ streams, ...dependencies }) => new RequestVideoHandler({ videos: streams.videos, ...dependencies }),
+  ),
   {
     provide: VideoWebhooks,
     inject: [ProcessRole, Secrets],
@@ -94,12 +79,13 @@ export const videoProviders: readonly Provider[] = [
   { provide: VideoPollTrigger, inject: [pg.Pool, Clock], useFactory: createVideoPollTrigger },
   {
     provide: VideoWebhookReceiver,
-    inject: [VideoWebhooks, VideoPollTrigger, ProviderRegistry, VideosControllerDependencies],
+    inject: [VideoWebhooks, VideoPollTrigger, ProviderRegistry, Streams, Clock],
     useFactory: (
       webhooks: VideoWebhooks,
       pollTrigger: VideoPollTrigger,
       providers: ProviderRegistry,
-      { videos, clock }: VideosControllerDependencies,
+      { videos }: Streams,
+      clock: Clock,
     ) => new VideoWebhookReceiver({ webhooks, pollTrigger, providers, videos, clock }),
   },
 ];

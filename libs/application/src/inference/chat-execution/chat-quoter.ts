@@ -21,18 +21,16 @@ import { type ChatOrder, quoteChat, usesGatewaySearch, withPartialHold } from '.
 import { type CountTexts, truncateToFit } from './truncation.ts';
 
 export interface ChatQuoterDependencies {
+  readonly catalogues: CatalogueService;
+  readonly health: EndpointHealth;
+  readonly lengths: OutputLengthStats;
   readonly limits: CallLimits;
   readonly billing: Pick<BillingEngine, 'assertAffordable'>;
   readonly tokenCounter: TokenCounter;
 }
 
 export class ChatQuoter {
-  constructor(
-    private readonly catalogues: CatalogueService,
-    private readonly health: EndpointHealth,
-    private readonly lengths: OutputLengthStats,
-    private readonly dependencies: ChatQuoterDependencies,
-  ) {}
+  constructor(private readonly dependencies: ChatQuoterDependencies) {}
 
   /**
    * Creates an order for each model that can serve the request.
@@ -50,10 +48,9 @@ export class ChatQuoter {
   }
 
   private createOrder(payer: Payer, request: ChatParams, stream: boolean, preSearch?: PreSearchPlan): ChatOrder {
-    const { health, lengths } = this;
-    const { limits } = this.dependencies;
+    const { catalogues, health, lengths, limits } = this.dependencies;
     const { requestId, source, type, responses, created = Math.floor(Date.now() / 1000), isLimitRequired } = request;
-    const chat = quoteChat({ ...request, payerId: payer.id }, this.catalogues.current, health, {
+    const chat = quoteChat({ ...request, payerId: payer.id }, catalogues.current, health, {
       extraInputTokens: responses && countMaxCarriedTokens(responses),
       preSearch,
     });

@@ -46,12 +46,8 @@ async function releasedAfter(error: Error): Promise<readonly string[]> {
     },
   };
   const paying = { holdForJob: async () => hold };
-  const handler = new RequestVideoHandler(
-    { quote: async () => quote } as never,
-    paying as never,
-    given as never,
-    videos as never,
-  );
+  const quoter = { quote: async () => quote };
+  const handler = new RequestVideoHandler({ ...given, quoter, billing: paying, videos } as never);
   const params = { requestId: 'r', caller: undefined, source: 'api', connection };
   const request = new RequestVideo(payer, params, {} as never);
   await expect(handler.execute(request)).rejects.toBe(error);
@@ -80,12 +76,8 @@ function waitForMoney(storesResponse: boolean) {
   const limits = { totalTimeoutMs: 600_000, drainTimeoutMs: 0, heldInFullTokens: 0 };
   const billing = new BillingEngine(new EndpointHealth(new SystemClock()), limits, () => {});
   const { promise: disconnected, resolve: disconnect } = Promise.withResolvers<void>();
-  const handler = new RequestVideoHandler(
-    { quote: async () => quote } as never,
-    billing,
-    { images } as never,
-    {} as never,
-  );
+  const quoter = { quote: async () => quote };
+  const handler = new RequestVideoHandler({ quoter, billing, images } as never);
   const params = { requestId: 'r', caller: undefined, source: 'api', connection: { disconnected, storesResponse } };
   const outcome = handler.execute(new RequestVideo(payer, params, {} as never)).then(
     () => 'requested',

@@ -5,15 +5,15 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { type VideoRequested, type VideoState } from '#domain';
 import { createRootCause, money, Rejection, StoreUnavailableError, UnknownOutcomeError } from '#kernel';
-import { BillingEngine, type ClientConnection } from '../../billing/billing-engine.ts';
+import type { BillingEngine, ClientConnection } from '../../billing/billing-engine.ts';
 import { type Caller, type Hold, type Payer, toActor } from '../../billing/payer.ts';
 import type { Clock } from '../../clock.ts';
 import { InvalidRequestError, toUpstreamError, UpstreamError } from '../../errors.ts';
 import type { Secrets } from '../../secrets.ts';
-import { Videos } from '../../streams.ts';
+import type { Videos } from '../../streams.ts';
 import { generateFileId } from '../file-store.ts';
 import type { ImageFiles, LoadImageSource, UploadedImage } from '../images/image-files.ts';
-import { type VideoBody, type VideoQuote, VideoQuoter } from './video-quoter.ts';
+import type { VideoBody, VideoQuote, VideoQuoter } from './video-quoter.ts';
 import type { VideoRequestStore } from './video-request-store.ts';
 
 const HOUR_MS = 60 * 60_000;
@@ -41,9 +41,12 @@ export abstract class RejectedVideoLimit {
 }
 
 export interface RequestVideoDependencies {
+  readonly quoter: VideoQuoter;
+  readonly billing: BillingEngine;
   readonly rejectedVideoLimit: RejectedVideoLimit;
   readonly images: Pick<ImageFiles, 'prepareSources'>;
   readonly requests: VideoRequestStore;
+  readonly videos: Videos;
   readonly secrets: Secrets;
   readonly clock: Clock;
 }
@@ -71,26 +74,30 @@ export class RequestVideo extends Command<{ readonly id: string; readonly video:
 
 @CommandHandler(RequestVideo)
 export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
-  constructor(
-    private readonly quoter: VideoQuoter,
-    private readonly billing: BillingEngine,
-    private readonly dependencies: RequestVideoDependencies,
-    private readonly videos: Videos,
-  ) {}
+  constructor(private readonly dependencies: RequestVideoDependencies) {}
 
   async execute({ payer, request, body, uploaded }: RequestVideo) {
     const { requestId, caller, source, connection } = request;
-    const quote = await this.quoter.quote(body, { requestId, source, payer, hasUpload: uploaded !== undefined });
+    const quote = await this.dependencies.quoter.quote(body, {
+      requestId,
+      source,
+      payer,
+      hasUpload: uploaded !== undefined,
+    });
     if (caller) await this.dependencies.rejectedVideoLimit.assertWithinLimit(caller.accountId);
     const sources = await this.dependencies.images.prepareSources(uploaded ?? quote.imageUrl);
-    const hold = await this.billing.holdForJob(payer, quote.order, connection);
+    const hold = await this.dependencies.billing.holdForJob(payer, quote.order, connection);
     const data = await this.prepareRequest(quote, { hold, caller, sources }).catch(async (error) => {
       await payer.release(hold, { failure: toUpstreamError(error), attempts: [] });
       throw isExpected(error) ? error : new StoreUnavailableError('the request could not be stored', { cause: error });
     });
     const id = toVideoId(requestId, this.dependencies.secrets);
     const actor = caller ? toActor(caller) : payer.id.replace('-', ':');
-    const recorded = this.videos.run(id, { type: 'RequestVideo', data }, createRootCause(actor, requestId));
+    const recorded = this.dependencies.videos.run(
+      id,
+      { type: 'RequestVideo', data },
+      createRootCause(actor, requestId),
+    );
     const { state } = await recorded.catch((error) => {
       // If it is unknown whether the event was appended, the hold stays: it expires, or ends with the video. The payer
       // logs the retries of a release, and a hold that it cannot release expires too.
