@@ -1,4 +1,5 @@
-import { type BeforeApplicationShutdown, Module, type OnApplicationBootstrap } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
+import pg from 'pg';
 import {
   AutoTopupInvoices,
   Clock,
@@ -17,7 +18,7 @@ import {
 } from '#application';
 import { detectMediaType } from '#connectors';
 import { PostgresWorkflowSchedule } from '#eventstore';
-import { LeaseStatus, type RunningProcess, waitForDrain } from '#foundation';
+import { Foundation, LeaseStatus, waitForDrain } from '#foundation';
 import {
   describeLeases,
   FilesModule,
@@ -30,19 +31,21 @@ import {
   StreamsModule,
   WalletsModule,
 } from '#modules';
+import { type LeaderTask, startLeaderTasks } from './leader-tasks.ts';
+import { FILE_EXPIRY, HOLD_EXPIRY, sweepProviders, UNCLAIMED_PAYMENTS } from './sweeps.providers.ts';
 import {
-  AutoTopupSagaDependencies,
-  SagaDependencies,
-  SagaStores,
-  startSagas,
-  TopupSagaDependencies,
-  VideoSagaDependencies,
-} from './sagas.ts';
+  AUTO_TOPUP_WORKFLOW,
+  CHALLENGE_WORKFLOW,
+  TOPUP_WORKFLOW,
+  VIDEO_WORKFLOW,
+  workflowProviders,
+} from './workflows.providers.ts';
 
 /** If a step of a workflow has been due for this long, the workflow is overloaded or does not run. */
 const MAX_OVERDUE_MS = 60_000;
 /** How long running steps may take. What a step has done is found again at the next start. */
 const STOP_TIMEOUT_MS = 60_000;
+const LEADER_TASKS = Symbol('workflows and sweeps');
 
 /** Runs workflows and sweeps, which react to events and to the time. */
 @Module({
@@ -56,13 +59,14 @@ const STOP_TIMEOUT_MS = 60_000;
     {
       provide: TopupPayments,
       inject: [ExchangeRates, PaymentMethods, PaymentRegistry, Clock],
-      useFactory: (...dependencies: ConstructorParameters<typeof TopupPayments>) => new TopupPayments(...dependencies),
+      useFactory: (rates: ExchangeRates, paymentMethods: PaymentMethods, registry: PaymentRegistry, clock: Clock) =>
+        new TopupPayments(rates, paymentMethods, registry, clock),
     },
     {
       provide: AutoTopupInvoices,
       inject: [Streams, PaymentMethods, ExchangeRates, Clock],
-      useFactory: (...dependencies: ConstructorParameters<typeof CreateTopupHandler>) =>
-        new AutoTopupInvoices(dependencies[0].topups, new CreateTopupHandler(...dependencies)),
+      useFactory: (streams: Streams, paymentMethods: PaymentMethods, rates: ExchangeRates, clock: Clock) =>
+        new AutoTopupInvoices(streams.topups, new CreateTopupHandler(streams, paymentMethods, rates, clock)),
     },
     {
       provide: VideoRequestStore,
@@ -79,32 +83,40 @@ const STOP_TIMEOUT_MS = 60_000;
       inject: [ProcessRole, Secrets],
       useFactory: ({ settings }: ProcessRole, secrets: Secrets) => new VideoWebhooks(settings.publicBaseUrl, secrets),
     },
-    SagaStores,
-    AutoTopupSagaDependencies,
-    TopupSagaDependencies,
-    VideoSagaDependencies,
-    SagaDependencies,
+    ...workflowProviders,
+    ...sweepProviders,
+    {
+      provide: LEADER_TASKS,
+      inject: [
+        TOPUP_WORKFLOW,
+        AUTO_TOPUP_WORKFLOW,
+        CHALLENGE_WORKFLOW,
+        VIDEO_WORKFLOW,
+        FILE_EXPIRY,
+        HOLD_EXPIRY,
+        UNCLAIMED_PAYMENTS,
+      ],
+      useFactory: (...tasks: readonly (LeaderTask | undefined)[]) => tasks.filter((task) => task !== undefined),
+    },
   ],
 })
 export class SagasModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly leaseStatus = new LeaseStatus();
-  private running: RunningProcess | undefined;
+  private stop = () => Promise.resolve();
 
   constructor(
-    private readonly dependencies: SagaDependencies,
-    private readonly files: FileStore,
+    private readonly foundation: Foundation,
+    @Inject(pg.Pool) private readonly pool: pg.Pool, // tsc emits no run-time type for this class
+    @Inject(LEADER_TASKS) private readonly tasks: readonly LeaderTask[],
+    private readonly schedule: PostgresWorkflowSchedule,
     private readonly readiness: Readiness,
   ) {}
 
-  async onApplicationBootstrap(): Promise<void> {
-    const { leaseStatus } = this;
-    this.running = await startSagas(this.dependencies, this.files, leaseStatus);
-    const schedule = new PostgresWorkflowSchedule(this.dependencies.stores.pool);
+  onApplicationBootstrap(): void {
+    const { leaseStatus, schedule, pool } = this;
+    this.stop = startLeaderTasks(this.tasks, this.foundation, leaseStatus);
     this.readiness.addOptional('workflows', async () => {
-      const [overdue, leases] = await Promise.all([
-        schedule.loadOverdueMs(),
-        describeLeases(leaseStatus, this.dependencies.stores.pool),
-      ]);
+      const [overdue, leases] = await Promise.all([schedule.loadOverdueMs(), describeLeases(leaseStatus, pool)]);
       const isInTime = Object.values(overdue).every((delayMs) => delayMs < MAX_OVERDUE_MS);
       const ok = isInTime && leases.without_leader.length === 0;
       return { ok, leading: leaseStatus.leading, standing_by: leaseStatus.standby, ...leases, overdue_ms: overdue };
@@ -112,8 +124,8 @@ export class SagasModule implements OnApplicationBootstrap, BeforeApplicationShu
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    const { log } = this.dependencies.stores.foundation;
+    const { log } = this.foundation;
     const describe = () => ({ leading: this.leaseStatus.leading });
-    await waitForDrain(this.running?.close() ?? Promise.resolve(), { log, limitMs: STOP_TIMEOUT_MS, describe });
+    await waitForDrain(this.stop(), { log, limitMs: STOP_TIMEOUT_MS, describe });
   }
 }
