@@ -90,8 +90,10 @@ describe('README.md', () => {
 
   test('contains the requests that `npm start` prints', () => {
     const printed = formatWelcome({
-      ...{ api: 'http://127.0.0.1:3000', sandbox: 'http://127.0.0.1:3100' },
-      ...{ providers: new Map(), paymentMethods: [] },
+      api: 'http://127.0.0.1:3000',
+      sandbox: 'http://127.0.0.1:3100',
+      providers: new Map(),
+      paymentMethods: [],
       simulation: { usesSandbox: true, providers: true, payments: true },
     }).split('\n');
     const requests = printed.slice(printed.findIndex((line) => line.includes('account=$(curl')));

@@ -18,8 +18,16 @@ const CREDIT_USD = 20;
 const CONCURRENT_REQUESTS = 50;
 /** Operations whose responses to anonymous callers anyone may store. */
 const CACHEABLE = [
-  ...['listModels', 'getModel', 'listEndpoints', 'listEndpointsById', 'listAudioModels', 'listVoices'],
-  ...['listDataEndpoints', 'listPaymentMethods', 'getOpenApi', 'getDocs'],
+  'listModels',
+  'getModel',
+  'listEndpoints',
+  'listEndpointsById',
+  'listAudioModels',
+  'listVoices',
+  'listDataEndpoints',
+  'listPaymentMethods',
+  'getOpenApi',
+  'getDocs',
 ];
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
@@ -168,8 +176,12 @@ async function createContent(api: string, owner: Customer) {
   const image = await send('/v1/images/generations', { model: 'openai/gpt-image-2', prompt: 'A harbour' });
   const { pathname, search } = new URL((image.data as readonly { readonly url: string }[])[0]?.url ?? '');
   const ids: Readonly<Record<string, string>> = {
-    ...{ getKey: String(data[0]?._id), getResponse: String(response), listInputItems: String(response) },
-    ...{ getTopup: String(invoice), getCheckout: String(invoice), getVideo: String(video) },
+    getKey: String(data[0]?._id),
+    getResponse: String(response),
+    listInputItems: String(response),
+    getTopup: String(invoice),
+    getCheckout: String(invoice),
+    getVideo: String(video),
   };
   return { ids, file: `${pathname}${search}` };
 }

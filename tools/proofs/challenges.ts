@@ -42,7 +42,8 @@ const createSearchCall = (query: string): PayPerRequestCall => ({
   json: { query },
 });
 const createImageCall = (prompt: string): PayPerRequestCall => ({
-  ...{ path: '/v1/images/generations', method: 'POST' },
+  path: '/v1/images/generations',
+  method: 'POST',
   json: { model: 'qwen/qwen-image', prompt },
 });
 
@@ -190,7 +191,8 @@ async function proveLightningTools(name: keyof typeof CLIENTS): Promise<boolean>
     const [api = ''] = cluster.gateways;
     const { data } = (await (await fetch(`${api}/v1/data/endpoints`)).json()) as { data: readonly Lookup[] };
     const toJsonRequest = (body: object) => ({
-      ...{ method: 'POST', headers: { 'content-type': 'application/json' } },
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
     const form = new FormData();
@@ -241,7 +243,9 @@ async function proveMppx(): Promise<boolean> {
     ];
     const env = {
       ...(process.env as Record<string, string>),
-      ...{ PACKAGES: packages, SANDBOX_URL: cluster.sandbox, REQUESTS: JSON.stringify(requests) },
+      PACKAGES: packages,
+      SANDBOX_URL: cluster.sandbox,
+      REQUESTS: JSON.stringify(requests),
     };
     const script = [process.execPath, path.join(root, 'tools/proofs/challenges/mppx.mjs')];
     const { code, output } = await runCommand(script, { cwd: root, env, timeoutMs: RUN_WITHIN_MS });

@@ -29,8 +29,12 @@ async function prove(dataDir: string): Promise<boolean> {
     const { apiKey } = await cluster.createCustomer(0);
     const env = {
       ...(process.env as Record<string, string>),
-      ...{ CHROMIUM, PACKAGES: packages, SCREENSHOTS: screenshots },
-      ...{ GATEWAY_URL: cluster.gateways[0] as string, SANDBOX_URL: cluster.sandbox, API_KEY: apiKey },
+      CHROMIUM,
+      PACKAGES: packages,
+      SCREENSHOTS: screenshots,
+      GATEWAY_URL: cluster.gateways[0] as string,
+      SANDBOX_URL: cluster.sandbox,
+      API_KEY: apiKey,
     };
     const script = [process.execPath, path.join(root, 'tools/proofs/checkout/browser.mjs')];
     const { code, output } = await runCommand(script, { cwd: root, env, timeoutMs: WITHIN_MS });

@@ -57,8 +57,13 @@ async function runExamples(
 ): Promise<readonly string[]> {
   const homeDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-example-'));
   const env = {
-    ...{ PATH: process.env.PATH ?? '', HOME: homeDir, TMPDIR: homeDir, LANG: 'C.UTF-8', ...FILES },
-    ...{ GATEWAY_URL: cluster.gateways[0] ?? '', API_KEY: customer.apiKey },
+    PATH: process.env.PATH ?? '',
+    HOME: homeDir,
+    TMPDIR: homeDir,
+    LANG: 'C.UTF-8',
+    ...FILES,
+    GATEWAY_URL: cluster.gateways[0] ?? '',
+    API_KEY: customer.apiKey,
     EXAMPLES: JSON.stringify(examples.map(({ name }) => name)),
   };
   try {

@@ -95,7 +95,10 @@ async function prove(directory: string): Promise<boolean> {
     const [api = ''] = cluster.gateways;
     const env = {
       ...(process.env as Record<string, string>),
-      ...{ GATEWAY_URL: api, API_KEY: customer.apiKey, RECORDINGS: recordings, OUT: out },
+      GATEWAY_URL: api,
+      API_KEY: customer.apiKey,
+      RECORDINGS: recordings,
+      OUT: out,
     };
     const script = path.join(root, 'tools/proofs/media/py_media.py');
     const { code, output } = await runCommand([python, script], { cwd: directory, env, timeoutMs: WITHIN_MS });

@@ -97,10 +97,31 @@ async function prove(name: string, api: string, document: Document, headers: rea
   ];
   await writeFile(schema, JSON.stringify(document));
   const args = [
-    ...[path.join(folder, 'venv/bin/st'), 'run', schema, '--url', api, ...headers, '--checks', CHECKS.join()],
-    ...['--phases', 'examples,coverage,fuzzing', '--max-examples', EXAMPLES_PER_OPERATION, '--seed', SEED],
-    ...['--continue-on-failure', '--no-shrink', '--suppress-health-check', 'all', '--warnings', 'off', '--no-color'],
-    ...['--report', 'har', '--report-har-path', har],
+    path.join(folder, 'venv/bin/st'),
+    'run',
+    schema,
+    '--url',
+    api,
+    ...headers,
+    '--checks',
+    CHECKS.join(),
+    '--phases',
+    'examples,coverage,fuzzing',
+    '--max-examples',
+    EXAMPLES_PER_OPERATION,
+    '--seed',
+    SEED,
+    '--continue-on-failure',
+    '--no-shrink',
+    '--suppress-health-check',
+    'all',
+    '--warnings',
+    'off',
+    '--no-color',
+    '--report',
+    'har',
+    '--report-har-path',
+    har,
   ];
   const env = process.env as Record<string, string>;
   const { code, output } = await runCommand(args, { cwd: PROOFS_DIR, env, timeoutMs: RUN_WITHIN_MS });

@@ -143,22 +143,25 @@ async function proveAll(directory: string): Promise<void> {
   const sandbox = await startApp('sandbox', { SANDBOX_PORT: '0' });
   const busy = startBusyProcesses();
   const env = {
-    ...{
-      DATABASE_URL: first.url,
-      DATA_DIR: path.join(directory, 'roles'),
-      MASTER_KEY: randomBytes(32).toString('hex'),
-    },
-    ...{ SANDBOX_PORT: new URL((JSON.parse(sandbox.readyLine) as { url: string }).url).port },
-    ...{ PORT: '0', HEALTH_PORT: '0', DRAIN_DELAY_MS: '0' },
+    DATABASE_URL: first.url,
+    DATA_DIR: path.join(directory, 'roles'),
+    MASTER_KEY: randomBytes(32).toString('hex'),
+    SANDBOX_PORT: new URL((JSON.parse(sandbox.readyLine) as { url: string }).url).port,
+    PORT: '0',
+    HEALTH_PORT: '0',
+    DRAIN_DELAY_MS: '0',
   };
   try {
     await prove({
       what: 'The database is running and empty',
-      ...{ env, minWaits: 0, openDatabase: async () => first },
+      env,
+      minWaits: 0,
+      openDatabase: async () => first,
     });
     await prove({
       what: `The database starts ${seconds(DATABASE_DELAY_MS)} s later than the roles`,
-      ...{ env, minWaits: MIN_WAITS },
+      env,
+      minWaits: MIN_WAITS,
       openDatabase: async () => {
         await delay(DATABASE_DELAY_MS);
         return startDatabase();

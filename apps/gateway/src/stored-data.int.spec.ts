@@ -77,8 +77,12 @@ beforeAll(async () => {
   const started = performance.now();
   StoreClock.prototype.nowMs = () => Math.floor(clients.time + performance.now() - started + aheadMs);
   world = await TestWorld.open({
-    ...{ DATABASE_URL: database.url, DATA_DIR: directory, MASTER_KEY: clients.masterKey },
-    ...{ PUBLIC_BASE_URL: clients.publicBaseUrl, UNCLAIMED_AFTER_DAYS: '30', ...tap.settings },
+    DATABASE_URL: database.url,
+    DATA_DIR: directory,
+    MASTER_KEY: clients.masterKey,
+    PUBLIC_BASE_URL: clients.publicBaseUrl,
+    UNCLAIMED_AFTER_DAYS: '30',
+    ...tap.settings,
   });
   tap.target = world.sandbox;
 });
@@ -396,8 +400,15 @@ test('writes events with only known actors, and with exactly the known metadata 
                  from es.events where position <= $1`;
   const actors = (await select(sql, [end])).map(({ actor }) => String(actor)).sort();
   expect(actors).toEqual([
-    ...['account:<id>', 'anybody', 'catalogue', 'challenge:<id>', 'key:<id>', 'ledger', 'vendor:fal'],
-    ...['workflow:topups', 'workflow:videos'],
+    'account:<id>',
+    'anybody',
+    'catalogue',
+    'challenge:<id>',
+    'key:<id>',
+    'ledger',
+    'vendor:fal',
+    'workflow:topups',
+    'workflow:videos',
   ]);
   const later = await select(sql.replace('<= $1', '> $1'), [end]);
   const known = new Set([...actors, 'saga:hold-expiry']);
@@ -405,7 +416,10 @@ test('writes events with only known actors, and with exactly the known metadata 
   expect(later.length).toBeGreaterThan(4);
   const fields = `select distinct json_object_keys(metadata) as name from es.events where position > $1 order by 1`;
   expect((await select(fields, [end])).map(({ name }) => name)).toEqual([
-    ...['$causationId', '$correlationId', 'actor', 'version'],
+    '$causationId',
+    '$correlationId',
+    'actor',
+    'version',
   ]);
 });
 

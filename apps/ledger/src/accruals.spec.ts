@@ -20,7 +20,11 @@ function buildHold(held: string, type: Query['type'] = 'image_generation') {
 }
 
 const buildAttempt = (openCost?: string): Attempt => ({
-  ...{ provider: 'p', creditor: 'router', model: 'm', outcome: 'timeout', milliseconds: 1 },
+  provider: 'p',
+  creditor: 'router',
+  model: 'm',
+  outcome: 'timeout',
+  milliseconds: 1,
   ...(openCost === undefined ? {} : { openCost: amount(openCost) }),
 });
 

@@ -85,7 +85,10 @@ async function book(
     throw new StartError('--id must consist of up to 100 letters, digits, dots, colons, dashes and underscores.');
   const { streams, actor } = operator;
   const data = {
-    ...{ adjustmentId: id, amount, reason: parseReason(reason), actor },
+    adjustmentId: id,
+    amount,
+    reason: parseReason(reason),
+    actor,
     ...(reverses === undefined ? {} : { reverses }),
     at: new Date().toISOString(),
   };

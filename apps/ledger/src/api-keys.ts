@@ -131,13 +131,15 @@ function toCells(key: KeyView & { readonly accountName: string | null }): readon
   const { accountName, accountId, name, keyId, usedInAll, limit, resetPeriod, usedInPeriod, models, metadata } = key;
   const tags = Object.entries(metadata).map(([tag, value]) => `${tag}=${value}`);
   return [
-    ...[accountName ?? accountId, name, keyId, formatUsd(usedInAll), limit === null ? 'none' : formatUsd(limit)],
-    ...[
-      resetPeriod ?? 'total',
-      formatUsd(usedInPeriod),
-      getState(key),
-      [...(models ?? ['all models']), ...tags].join(' '),
-    ],
+    accountName ?? accountId,
+    name,
+    keyId,
+    formatUsd(usedInAll),
+    limit === null ? 'none' : formatUsd(limit),
+    resetPeriod ?? 'total',
+    formatUsd(usedInPeriod),
+    getState(key),
+    [...(models ?? ['all models']), ...tags].join(' '),
   ];
 }
 

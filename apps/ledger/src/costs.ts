@@ -66,8 +66,13 @@ function addItem(comparisons: Map<string, CostComparison>, item: ChargeItem): vo
   const model = of ?? 'unknown model';
   const key = `${model} ${creditor}`;
   const comparison = comparisons.get(key) ?? {
-    ...{ model, creditor, calls: 0, different: 0 },
-    ...{ booked: ZERO_USD, reported: ZERO_USD, excess: ZERO_USD },
+    model,
+    creditor,
+    calls: 0,
+    different: 0,
+    booked: ZERO_USD,
+    reported: ZERO_USD,
+    excess: ZERO_USD,
   };
   comparisons.set(key, comparison);
   comparison.calls += 1;

@@ -229,8 +229,19 @@ describe('an API key of the operator', () => {
     await createAccount('team-h');
     await credit('team-h', '10');
     const apiKey = await createKey(
-      ...['team-h', '--name', 'ci', '--limit', '0.02', '--reset', 'monthly', '--expires', '2999-01-01'],
-      ...['--models', 'countinghouse/flat,gpt-5-mini,google/*', '--tags', 'team=search,cost centre=4711'],
+      'team-h',
+      '--name',
+      'ci',
+      '--limit',
+      '0.02',
+      '--reset',
+      'monthly',
+      '--expires',
+      '2999-01-01',
+      '--models',
+      'countinghouse/flat,gpt-5-mini,google/*',
+      '--tags',
+      'team=search,cost centre=4711',
     );
     const caller = toCaller(apiKey);
     const send = (model: string) => world.sendChat(caller, 'tokens=1', { model, max_tokens: 1 });
@@ -239,7 +250,14 @@ describe('an API key of the operator', () => {
     const { lines, row } = await listKeys('team-h');
     expect(lines).toHaveLength(2);
     expect(row).toEqual([
-      ...['team-h', 'ci', expect.stringMatching(/^[0-9a-f]{24}$/), '0.02', '0.02', 'monthly', '0.02', 'active'],
+      'team-h',
+      'ci',
+      expect.stringMatching(/^[0-9a-f]{24}$/),
+      '0.02',
+      '0.02',
+      'monthly',
+      '0.02',
+      'active',
       'countinghouse/flat openai/gpt-5-mini google/* team=search cost centre=4711',
     ]);
   });

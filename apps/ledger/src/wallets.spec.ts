@@ -16,7 +16,9 @@ interface Paid {
 }
 
 const paid = (method: string, coin: string, backend: string, id: string, units: string): Paid => ({
-  ...{ method, coin, units },
+  method,
+  coin,
+  units,
   payment: { backend, id },
 });
 
@@ -44,8 +46,14 @@ function fee(payment: Paid, charged: string): PaymentFeeCharged {
 const ONCE: ChallengePaid = {
   type: 'ChallengePaid',
   data: {
-    ...{ method: 'btc-lightning', coin: 'BTC', backend: 'lnd', units: '14000' },
-    ...{ amount: parseUsd('0.0119').toString(), price: parseUsd('0.0115').toString(), by: 'preimage', at: AT },
+    method: 'btc-lightning',
+    coin: 'BTC',
+    backend: 'lnd',
+    units: '14000',
+    amount: parseUsd('0.0119').toString(),
+    price: parseUsd('0.0115').toString(),
+    by: 'preimage',
+    at: AT,
   },
 };
 

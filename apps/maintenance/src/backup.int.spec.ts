@@ -25,9 +25,20 @@ const REMADE = [
   'es.origin',
   'es.contracts',
   ...projections.map(({ name }) => `books.${name}`),
-  ...['books.checkpoints', 'books.query_counts', 'es.snapshots', 'es.checkpoints', 'es.due', 'app.stored_bytes'],
-  ...['public.migrations', 'public.leases', 'public.processes', 'limits.challenges', 'limits.counted'],
-  ...['limits.samples', 'public.rate_quotes', 'public.agreed_rates'],
+  'books.checkpoints',
+  'books.query_counts',
+  'es.snapshots',
+  'es.checkpoints',
+  'es.due',
+  'app.stored_bytes',
+  'public.migrations',
+  'public.leases',
+  'public.processes',
+  'limits.challenges',
+  'limits.counted',
+  'limits.samples',
+  'public.rate_quotes',
+  'public.agreed_rates',
 ];
 const CHAT = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'Hello' }] };
 

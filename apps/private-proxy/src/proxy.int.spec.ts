@@ -202,12 +202,20 @@ describe('a streamed completion', () => {
       { name: 'g', arguments: '{}' },
     ];
     const message = {
-      ...{ role: 'assistant', content: 'xy', refusal: null, annotations: [], reasoning_content: 'ab' },
+      role: 'assistant',
+      content: 'xy',
+      refusal: null,
+      annotations: [],
+      reasoning_content: 'ab',
       tool_calls: functions.map((called, at) => ({ id: `c${at}`, type: 'function', function: called })),
     };
     const logprobs = { content: [{ token: 'x' }, { token: 'y' }] };
     expect(body).toEqual({
-      ...{ id: 'chat-2', object: 'chat.completion', created: 7, system_fingerprint: 'f', usage: { total_tokens: 7 } },
+      id: 'chat-2',
+      object: 'chat.completion',
+      created: 7,
+      system_fingerprint: 'f',
+      usage: { total_tokens: 7 },
       choices: [{ index: 0, message, logprobs, finish_reason: 'tool_calls' }],
     });
     expect(({} as { polluted?: number }).polluted).toBeUndefined();

@@ -55,8 +55,12 @@ interface QuoteOverride {
 }
 
 const NO_OVERRIDE: QuoteOverride = {
-  ...{ isDown: false, isInvalid: false, usd: undefined, factor: undefined },
-  ...{ ageSeconds: 0, delayMs: 0 },
+  isDown: false,
+  isInvalid: false,
+  usd: undefined,
+  factor: undefined,
+  ageSeconds: 0,
+  delayMs: 0,
 };
 
 /** The true rates of coins, and the overrides of the sources. */

@@ -80,8 +80,11 @@ test('the commands of the README lead from the key of a provider to a response t
   await copyUndatedCatalogue(readmeCatalogueDir);
   const settings = {
     PATH: `${await createCommands()}:/usr/bin:/bin`,
-    ...{ DATA_DIR: path.join(directory, 'readme'), PORT: '0', DRAIN_DELAY_MS: '0' },
-    ...{ OPENAI_BASE_URL: `${provider.address}/v1`, CATALOGUE_DIR: readmeCatalogueDir },
+    DATA_DIR: path.join(directory, 'readme'),
+    PORT: '0',
+    DRAIN_DELAY_MS: '0',
+    OPENAI_BASE_URL: `${provider.address}/v1`,
+    CATALOGUE_DIR: readmeCatalogueDir,
   };
   const shell = spawn('/bin/sh', ['-c', start], {
     env: settings,
@@ -103,7 +106,15 @@ test('the commands of the README lead from the key of a provider to a response t
     const keys = (await runBuiltLedger(settings, 'keys', '--account', 'team-a')).at(-1);
     const cost = completion.usage.cost.toFixed(12).replace(/0+$/, '');
     expect(keys?.trim().split(/ {2,}/)).toEqual([
-      ...['team-a', 'ci', expect.stringMatching(/^[0-9a-f]{24}$/), cost, '50', 'monthly', cost, 'active', 'all models'],
+      'team-a',
+      'ci',
+      expect.stringMatching(/^[0-9a-f]{24}$/),
+      cost,
+      '50',
+      'monthly',
+      cost,
+      'active',
+      'all models',
     ]);
   } finally {
     process.kill(-(shell.pid as number), 'SIGTERM');
@@ -124,12 +135,12 @@ describe('a program with a key of Anthropic and a server without a key', () => {
     const catalogueDir = path.join(directory, 'catalogue');
     await copyUndatedCatalogue(catalogueDir, MODELS);
     settings = {
-      ...{ DATA_DIR: path.join(directory, 'team'), CATALOGUE_DIR: catalogueDir, PATH: process.env.PATH as string },
-      ...{
-        OPENAI_BASE_URL: `${provider.address}/v1`,
-        ANTHROPIC_BASE_URL: provider.address,
-        ANTHROPIC_API_KEY: 'sk-ant',
-      },
+      DATA_DIR: path.join(directory, 'team'),
+      CATALOGUE_DIR: catalogueDir,
+      PATH: process.env.PATH as string,
+      OPENAI_BASE_URL: `${provider.address}/v1`,
+      ANTHROPIC_BASE_URL: provider.address,
+      ANTHROPIC_API_KEY: 'sk-ant',
     };
     program = await startBuiltProgram(settings);
   });

@@ -55,7 +55,9 @@ async function start(settings: Readonly<Record<string, string>>): Promise<Progra
     value.replace('{address}', providers.address),
   ]);
   const environment = {
-    ...{ SANDBOX_PORT: String(sandboxPort), DATA_DIR: path.join(directory, 'data'), CATALOGUE_DIR: catalogueDir },
+    SANDBOX_PORT: String(sandboxPort),
+    DATA_DIR: path.join(directory, 'data'),
+    CATALOGUE_DIR: catalogueDir,
     ...Object.fromEntries(resolved),
   };
   return { ...(await startBuiltProgram(environment)), sandboxPort };

@@ -31,8 +31,16 @@ const createKey = (name = 'key', access: Partial<KeyAccess> = {}) => [
   {
     type: 'KeyCreated',
     data: {
-      ...{ keyId: randomUUID(), name, hash: randomUUID(), secret: { key: '', box: '' } },
-      ...{ limit: '90000000000000', resetPeriod: 'daily', expireAt: null, ...UNRESTRICTED_ACCESS, ...access, at },
+      keyId: randomUUID(),
+      name,
+      hash: randomUUID(),
+      secret: { key: '', box: '' },
+      limit: '90000000000000',
+      resetPeriod: 'daily',
+      expireAt: null,
+      ...UNRESTRICTED_ACCESS,
+      ...access,
+      at,
     },
   },
 ];

@@ -125,7 +125,15 @@ describe('an auditor', () => {
   test('accepts a job that ends like its hold, and an invoiced cost of a failed job', () => {
     const closed = { of: 'a/model', provider: 'a', creditor: 'router', cost: '7', at };
     const facts: readonly Stored[] = [
-      ...[published, credited, held('1'), kept('1'), settled('1'), done('30'), held('2'), kept('2'), expired('2')],
+      published,
+      credited,
+      held('1'),
+      kept('1'),
+      settled('1'),
+      done('30'),
+      held('2'),
+      kept('2'),
+      expired('2'),
       { type: 'VideoReleased', stream: 'video-2', data: { at } },
       { type: 'VideoReleased', stream: 'video-3', data: { at } },
       { type: 'VideoCostClosed', stream: 'video-3', data: closed },
@@ -325,8 +333,15 @@ describe('an auditor of events of version 1', () => {
   };
   /** Costs 10 × 1 + 2 × 2 + 2 × 3 + 3 pico-USD. The price adds 50 % of the first 20, and 1 for the search. */
   const charge = {
-    ...{ cost: '23', price: '34', provider: 'a', priceList: 'v1', fees: [fee], calls: 2, estimated: true },
-    ...{ usage: { input: 10, cacheRead: 0, cacheWrite: 0, output: 2, reasoning: 0 }, attempts: [] },
+    cost: '23',
+    price: '34',
+    provider: 'a',
+    priceList: 'v1',
+    fees: [fee],
+    calls: 2,
+    estimated: true,
+    usage: { input: 10, cacheRead: 0, cacheWrite: 0, output: 2, reasoning: 0 },
+    attempts: [],
   };
   const settled: Stored = { type: 'HoldSettled', data: { ...ended('1'), charged: '34', charge } };
   const absorbed: Stored = { type: 'ChargeAbsorbed', data: { holdId: '2', charge, at } };

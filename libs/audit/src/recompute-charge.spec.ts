@@ -9,13 +9,22 @@ const prices: readonly Price[] = [
 ];
 const fraction = (over: bigint, under: bigint) => ({ numerator: over, denominator: under });
 const lines = prices.map(({ unit, per, cost = 0n, price = 0n, when = {} }) => ({
-  ...{ unit, when: when as Readonly<Record<string, string>> },
-  ...{ cost: fraction(cost, per), price: fraction(price, per) },
+  unit,
+  when: when as Readonly<Record<string, string>>,
+  cost: fraction(cost, per),
+  price: fraction(price, per),
 }));
 
 const PART = {
-  ...{ of: 'm', beside: false, provider: 'p', creditor: 'p', terms: {}, estimated: false, absorbed: false },
-  ...{ cost: 0n, price: 0n },
+  of: 'm',
+  beside: false,
+  provider: 'p',
+  creditor: 'p',
+  terms: {},
+  estimated: false,
+  absorbed: false,
+  cost: 0n,
+  price: 0n,
 };
 
 describe('the arithmetic of the auditor', () => {
@@ -44,11 +53,10 @@ describe('the arithmetic of the auditor', () => {
         { unit: 'result', per: 1n, cost: 15n },
       ];
       const listed = sold.map(({ unit, per, cost, price }) => ({
-        ...{ unit, when: {} },
-        ...{
-          cost: cost === undefined ? null : fraction(cost, per),
-          price: price === undefined ? null : fraction(price, per),
-        },
+        unit,
+        when: {},
+        cost: cost === undefined ? null : fraction(cost, per),
+        price: price === undefined ? null : fraction(price, per),
       }));
       expect(recomputeCharge({ ...PART, usage: used }, listed)).toEqual(calculateCostAndPrice(used, sold));
     },

@@ -62,7 +62,10 @@ test('converts a price per request exactly, and small prices per token, also wit
 
 test('converts prices of long inputs to tiers, and drops audio and video inputs if audio costs more than text', () => {
   const pricing = {
-    ...{ prompt: '0.000001', completion: '0.00001', input_cache_read: '0.0000001', audio: '0.000002' },
+    prompt: '0.000001',
+    completion: '0.00001',
+    input_cache_read: '0.0000001',
+    audio: '0.000002',
     overrides: [
       { min_prompt_tokens: 200_000, prompt: '0.000002', completion: '0.000015' },
       { min_prompt_tokens: 500_000, prompt: '0.000003', input_cache_read: '0.0000002' },

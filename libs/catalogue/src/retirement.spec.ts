@@ -103,7 +103,9 @@ describe('an endpoint with a retirement day', () => {
 
     expect(ids(catalogue.onDay('2026-12-19').models)).toEqual(['v/last', 'v/new']);
     expect(catalogue.onDay('2026-12-20').findRetirement({ id: 'v/last' })).toEqual({
-      ...{ day: '2026-12-20', isOver: true, successor: 'v/new' },
+      day: '2026-12-20',
+      isOver: true,
+      successor: 'v/new',
     });
   });
 
@@ -121,13 +123,27 @@ describe('an endpoint with a retirement day', () => {
 });
 
 const IMAGE = {
-  ...{ id: 'v/image', type: 'image', name: 'Image', provider: 'Test', description: 'A model.', released: '2026-01-01' },
-  ...{ popular: false, privacy: 'anon', inputs: ['text'], outputs: ['image'], capabilities: ['text_to_image'] },
+  id: 'v/image',
+  type: 'image',
+  name: 'Image',
+  provider: 'Test',
+  description: 'A model.',
+  released: '2026-01-01',
+  popular: false,
+  privacy: 'anon',
+  inputs: ['text'],
+  outputs: ['image'],
+  capabilities: ['text_to_image'],
   maxImages: 1,
   endpoints: [
     {
-      ...{ provider: 'OpenAI', upstream: 'openai', model: 'image', margin: '1.15', parameters: ['size'] },
-      ...{ imagesPerCall: 1, usdPerUnit: { unit: 'image', usd: '0.1' } },
+      provider: 'OpenAI',
+      upstream: 'openai',
+      model: 'image',
+      margin: '1.15',
+      parameters: ['size'],
+      imagesPerCall: 1,
+      usdPerUnit: { unit: 'image', usd: '0.1' },
     },
   ],
 };

@@ -186,7 +186,11 @@ describe("a problem of the operator's account", () => {
     ...['models/m is not found for API version v1beta.', 'This model models/m is no longer available.'].map(
       (message) =>
         ['google', 404, google(404, 'NOT_FOUND', message), 'model_removed', 'endpoint'] as [
-          ...['google', number, object, string, string],
+          'google',
+          number,
+          object,
+          string,
+          string,
         ],
     ),
   ])(
@@ -198,8 +202,12 @@ describe("a problem of the operator's account", () => {
         nowMs += 600_000;
         const failure = await fail(upstream, stream);
         expect(failure).toMatchObject({
-          ...{ code: 'upstream_unavailable', status, retryAfterSeconds: 30, operatorProblem: { reason, scope } },
-          ...{ publicMessage: 'The provider is currently unavailable', isUnsent: false },
+          code: 'upstream_unavailable',
+          status,
+          retryAfterSeconds: 30,
+          operatorProblem: { reason, scope },
+          publicMessage: 'The provider is currently unavailable',
+          isUnsent: false,
         });
       }
       expect(server.requests).toHaveLength(2);
@@ -250,7 +258,8 @@ describe("a problem of the operator's account", () => {
       );
     };
     expect(await fail('openrouter', true)).toMatchObject({
-      ...{ code: 'upstream_unavailable', deliveredText: undefined },
+      code: 'upstream_unavailable',
+      deliveredText: undefined,
       operatorProblem: { reason: 'balance', scope: 'service' },
     });
     expect(reports).toHaveLength(1);
@@ -361,7 +370,10 @@ describe('a violation of the content policy', () => {
     server.handler = respondWithJson(body, status);
     for (const stream of [false, true])
       expect(await fail(upstream, stream)).toMatchObject({
-        ...{ code: 'content_policy_violation', status, publicMessage: body.error.message, usage: undefined },
+        code: 'content_policy_violation',
+        status,
+        publicMessage: body.error.message,
+        usage: undefined,
       });
     expect(reports).toEqual([]);
   });
@@ -373,7 +385,10 @@ describe('a violation of the content policy', () => {
       const failed = { ...response, error: { code, message: 'Flagged' } };
       server.handler = respondWithJson(failed, 200);
       const expected = {
-        ...{ code: 'content_policy_violation', publicMessage: 'Flagged', vendorId: 'resp_1', deliveredText: undefined },
+        code: 'content_policy_violation',
+        publicMessage: 'Flagged',
+        vendorId: 'resp_1',
+        deliveredText: undefined,
         usage: { input: 2_000, output: 0 },
       };
       for (const protocol of ['chat', 'responses'] as const) {
@@ -459,7 +474,9 @@ describe('another failure', () => {
     ] as const) {
       server.handler = respondWithJson(body, status);
       expect(await fail('openai', false, 'responses')).toMatchObject({
-        ...{ code: 'invalid_request', upstreamCode: 'invalid_image_url', publicMessage: 'No such image' },
+        code: 'invalid_request',
+        upstreamCode: 'invalid_image_url',
+        publicMessage: 'No such image',
       });
     }
   });
@@ -469,7 +486,8 @@ describe('another failure', () => {
     const { signal } = new AbortController();
     const call = { method: 'GET', path: '/x', query: [], headers: {}, isFile: false, signal } as never;
     await expect(providers.get(hold, 'hunter', 'data')(call)).rejects.toMatchObject({
-      ...{ code: 'upstream_unavailable', operatorProblem: { reason: 'balance', scope: 'service' } },
+      code: 'upstream_unavailable',
+      operatorProblem: { reason: 'balance', scope: 'service' },
     });
   });
 });

@@ -94,8 +94,14 @@ const searched = toCharge(
     { ...sold, usage: { input: 50, request: 1 }, estimated: true, absorbed: 'timeout', ...amounts, price: '0' },
     call,
     {
-      ...{ of: 'web_search', provider: 'exa', creditor: 'exa', beside: true, usage: { search: 2 }, estimated: false },
-      ...{ cost: parseUsd('0.014').toString(), price: parseUsd('0.0154').toString() },
+      of: 'web_search',
+      provider: 'exa',
+      creditor: 'exa',
+      beside: true,
+      usage: { search: 2 },
+      estimated: false,
+      cost: parseUsd('0.014').toString(),
+      price: parseUsd('0.0154').toString(),
     },
   ],
   made,
@@ -130,13 +136,13 @@ const accountLife: readonly AccountCommand[] = [
   {
     type: 'ReverseCredit',
     data: {
-      ...{
-        reversalId: 'lnd/refund',
-        creditId: 'lnd/payment',
-        method: 'btc-lightning',
-        why: 'The customer asked for it',
-      },
-      ...{ amount: parseUsd('-2'), bonus: parseUsd('-0.1'), at },
+      reversalId: 'lnd/refund',
+      creditId: 'lnd/payment',
+      method: 'btc-lightning',
+      why: 'The customer asked for it',
+      amount: parseUsd('-2'),
+      bonus: parseUsd('-0.1'),
+      at,
     },
   },
   {
@@ -146,8 +152,12 @@ const accountLife: readonly AccountCommand[] = [
   {
     type: 'AdjustBalance',
     data: {
-      ...{ adjustmentId: 'grant-1-reversed', amount: parseUsd('-100'), reverses: 'grant-1' },
-      ...{ reason: 'Credited by mistake', actor, at },
+      adjustmentId: 'grant-1-reversed',
+      amount: parseUsd('-100'),
+      reverses: 'grant-1',
+      reason: 'Credited by mistake',
+      actor,
+      at,
     },
   },
   hold('settled'),
@@ -172,8 +182,15 @@ const accountLife: readonly AccountCommand[] = [
     type: 'ReverseCharge',
     data: {
       settled: {
-        ...{ holdId: 'settled', keyId: key.keyId, held: parseUsd('0.1').toString(), heldAt: at, countedAt: at, query },
-        ...{ charged: charge.price, charge, at },
+        holdId: 'settled',
+        keyId: key.keyId,
+        held: parseUsd('0.1').toString(),
+        heldAt: at,
+        countedAt: at,
+        query,
+        charged: charge.price,
+        charge,
+        at,
       },
       at,
     },
@@ -212,8 +229,13 @@ const accountLife: readonly AccountCommand[] = [
     data: {
       keyId: key.keyId,
       changes: {
-        ...{ name: 'ci', limit: null, resetPeriod: null, expireAt: null },
-        ...{ models: ['openai/*'], blocked: true, metadata: { team: 'search' } },
+        name: 'ci',
+        limit: null,
+        resetPeriod: null,
+        expireAt: null,
+        models: ['openai/*'],
+        blocked: true,
+        metadata: { team: 'search' },
       },
       at,
     },
@@ -284,7 +306,8 @@ const claimLife: readonly PaymentClaimCommand[] = [
 const wallet = {
   wallet: { pubkey: 'ab'.repeat(32), relays: ['wss://relay.example'], encryption: 'nip44_v2' },
   secret: { key: 'a1b2c3', box: 'c2VhbGVk' },
-  ...{ threshold: parseUsd('10').toString(), amount: parseUsd('10').toString() },
+  threshold: parseUsd('10').toString(),
+  amount: parseUsd('10').toString(),
 } as const;
 const numbered = { attempt: 1, request: 1, at };
 const limits = { attempts: 9, amount: parseUsd('100') };
@@ -307,17 +330,27 @@ const autoTopupLife: readonly AutoTopupCommand[] = [
 ];
 
 const endpoint: VideoEndpoint = {
-  ...{ of: 'google/veo-3', provider: 'fal', creditor: 'fal', model: 'fal-ai/veo3', usage: { videoSecond: 8 } },
+  of: 'google/veo-3',
+  provider: 'fal',
+  creditor: 'fal',
+  model: 'fal-ai/veo3',
+  usage: { videoSecond: 8 },
   prices: [{ unit: 'videoSecond', per: 1, cost: parseUsd('0.4').toString(), price: parseUsd('0.46').toString() }],
 };
 const wanted: VideoCommand = {
   type: 'RequestVideo',
   data: {
-    ...{ accountId: invoice.accountId, keyId: key.keyId, query: { ...query, type: 'video_generation' } },
+    accountId: invoice.accountId,
+    keyId: key.keyId,
+    query: { ...query, type: 'video_generation' },
     hold: { holdId: 'h1', payer: `account-${invoice.accountId}`, amount: parseUsd('3.68').toString() },
     endpoints: [endpoint, { ...endpoint, provider: 'google', creditor: 'google', model: 'veo-3.0-generate-001' }],
-    ...{ terms: { duration: '8', quality: '720p' }, priceList: charge.priceList, deadline: expiresAt, at },
-    ...{ request: { file: 'req_0aqc1x1f', sha256: 'ab'.repeat(32) }, result: 'gen_0aqc1x2f' },
+    terms: { duration: '8', quality: '720p' },
+    priceList: charge.priceList,
+    deadline: expiresAt,
+    at,
+    request: { file: 'req_0aqc1x1f', sha256: 'ab'.repeat(32) },
+    result: 'gen_0aqc1x2f',
   },
 };
 const begunBy = (submission: number): VideoCommand => ({ type: 'BeginSubmission', data: { submission, token: 5, at } });
@@ -384,11 +417,21 @@ const challengeLife: readonly ChallengeCommand[] = [
     type: 'IssueChallenge',
     data: {
       id: Buffer.alloc(32, 0xab).toString('base64url'),
-      ...{ query: { ...query, model: 'web/search', type: 'data_enrichment' }, price: parseUsd('0.0115').toString() },
-      ...{ priceList: charge.priceList, request: 'ZGlnZXN0', method: 'btc-lightning', coin: 'BTC', units: '14000' },
-      ...{ worth: parseUsd('0.0119').toString(), rate: { value: '85000', source: 'kraken', at } },
-      ...{ backend: 'lnd', reference: 'ab'.repeat(32), paymentHash: 'ab'.repeat(32) },
-      ...{ expiresAt, usableUntil: expiresAt, at },
+      query: { ...query, model: 'web/search', type: 'data_enrichment' },
+      price: parseUsd('0.0115').toString(),
+      priceList: charge.priceList,
+      request: 'ZGlnZXN0',
+      method: 'btc-lightning',
+      coin: 'BTC',
+      units: '14000',
+      worth: parseUsd('0.0119').toString(),
+      rate: { value: '85000', source: 'kraken', at },
+      backend: 'lnd',
+      reference: 'ab'.repeat(32),
+      paymentHash: 'ab'.repeat(32),
+      expiresAt,
+      usableUntil: expiresAt,
+      at,
     },
   },
   { type: 'RecordChallengePayment', data: { units: 15_000n, at } },
@@ -504,8 +547,10 @@ function stated(): DomainEvent[] {
     { unit: 'image', per: 1, price: '6', when: { quality: 'high' } },
   ];
   const search: PriceListLine = {
-    ...{ of: 'web_search', provider: 'exa', creditor: 'exa' },
-    ...{ prices: [{ unit: 'search', per: 1, cost: '7', price: '8' }] },
+    of: 'web_search',
+    provider: 'exa',
+    creditor: 'exa',
+    prices: [{ unit: 'search', per: 1, cost: '7', price: '8' }],
   };
   const data = { version: charge.priceList, lines: [{ ...sold, prices: tokens }, search], at };
   const lists = priceListDecider.decide({ type: 'PublishPriceList', data }, null);

@@ -18,7 +18,10 @@ export function serializeError(error: unknown, causes = MAX_CAUSES): unknown {
   const { cause } = error;
   const { code, status, errors } = error as { code?: unknown; status?: unknown; errors?: unknown };
   return {
-    ...{ type: error.constructor.name, ...getMessageAndStack(error), code, status },
+    type: error.constructor.name,
+    ...getMessageAndStack(error),
+    code,
+    status,
     ...(Array.isArray(errors) && causes > 0
       ? { errors: errors.map((nestedError) => serializeError(nestedError, 0)) }
       : {}),

@@ -58,7 +58,10 @@ test('a migration fails with a StartError after its timeout, and leaves the tabl
 describe('a database of another release', () => {
   const accept = (oldest: number, newest: number) =>
     other.query('update es.contracts set oldest = $1, newest = $2, oldest_version = $3, newest_version = $4', [
-      ...[oldest, newest, `${oldest}.0.0`, `${newest}.0.0`],
+      oldest,
+      newest,
+      `${oldest}.0.0`,
+      `${newest}.0.0`,
     ]);
   beforeAll(() => migrate(database.url, eventStoreMigrations));
   afterAll(() => accept(WRITE_CONTRACT, WRITE_CONTRACT));

@@ -40,7 +40,10 @@ test('the log redacts API keys and the ids of the oldest accounts, which are cre
     msg: old,
   });
   expect(JSON.parse(redactCredentials(line))).toEqual({
-    ...{ request: old, requestId: old, err: { stack: 'of account-2a7a2b1d…: sk-…' }, msg: '2a7a2b1d…' },
+    request: old,
+    requestId: old,
+    err: { stack: 'of account-2a7a2b1d…: sk-…' },
+    msg: '2a7a2b1d…',
   });
 });
 

@@ -192,8 +192,10 @@ describe('payment backends', () => {
   test('include Stripe at its own address if a valid Stripe key is set', () => {
     const env = { STRIPE_SECRET_KEY: 'rk_live_abc' };
     expect(readSettings(env)).toMatchObject({
-      ...{ stripeKey: 'rk_live_abc', stripeUrl: 'https://api.stripe.com' },
-      ...{ stripeWebhookSecret: undefined, lndUrl: undefined },
+      stripeKey: 'rk_live_abc',
+      stripeUrl: 'https://api.stripe.com',
+      stripeWebhookSecret: undefined,
+      lndUrl: undefined,
     });
     expect(readSettings({ LND_REST_URL: 'https://lnd:8080' }).stripeKey).toBeUndefined();
     expect(complaint({ STRIPE_SECRET_KEY: 'pk_live_abc' })).toBe(
@@ -297,13 +299,21 @@ describe('providers', () => {
     const nothing = { usesSandbox: false, payments: false };
     expect(simulated(env)).toMatchObject({
       simulation: nothing,
-      ...{ lndUrl: undefined, btcpayUrl: undefined, stripeKey: undefined, stripeUrl: 'https://api.stripe.com' },
-      ...{ krakenUrl: undefined, coinbaseUrl: undefined, coinGeckoUrl: undefined, privateRelays: [] },
+      lndUrl: undefined,
+      btcpayUrl: undefined,
+      stripeKey: undefined,
+      stripeUrl: 'https://api.stripe.com',
+      krakenUrl: undefined,
+      coinbaseUrl: undefined,
+      coinGeckoUrl: undefined,
+      privateRelays: [],
     });
     expect(simulated({ ...env, ALLOW_SANDBOX: 'true' })).toMatchObject({
       simulation: { usesSandbox: true, payments: true },
-      ...{ lndUrl: 'http://127.0.0.1:3100/lnd', stripeKey: 'sk_test_sandbox' },
-      ...{ krakenUrl: 'http://127.0.0.1:3100/kraken', privateRelays: ['ws://127.0.0.1:3100/relay'] },
+      lndUrl: 'http://127.0.0.1:3100/lnd',
+      stripeKey: 'sk_test_sandbox',
+      krakenUrl: 'http://127.0.0.1:3100/kraken',
+      privateRelays: ['ws://127.0.0.1:3100/relay'],
     });
   });
 

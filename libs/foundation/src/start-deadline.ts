@@ -18,8 +18,14 @@ const TRANSIENT_ERROR_CLASSES: ReadonlySet<string> = new Set(['08', '40', '53', 
  * the name servers of Docker and Kubernetes do not know a service that is not running, as after a restart of the host.
  */
 const TRANSIENT_NETWORK_ERRORS: ReadonlySet<string> = new Set([
-  ...['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'],
-  ...['EAI_AGAIN', 'ENOTFOUND'],
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EAI_AGAIN',
+  'ENOTFOUND',
 ]);
 /** Errors without a code, of `pg` and `pg-pool`: the server closed the connection, or did not respond in time. */
 const CONNECTION_LOSS =

@@ -30,8 +30,14 @@ const expiresAt = '2026-11-20T12:10:00.000Z';
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const charge = createCharge({ price: '7', cost: '5' });
 const key = {
-  ...{ keyId: 'k', name: 'Default', hash: 'h', secret: { key: '', box: '' }, ...UNRESTRICTED_ACCESS },
-  ...{ limit: parseUsd('100').toString(), resetPeriod: 'daily' as const, expireAt: null },
+  keyId: 'k',
+  name: 'Default',
+  hash: 'h',
+  secret: { key: '', box: '' },
+  ...UNRESTRICTED_ACCESS,
+  limit: parseUsd('100').toString(),
+  resetPeriod: 'daily' as const,
+  expireAt: null,
 };
 
 const hold = (holdId: string): AccountCommand => ({

@@ -133,7 +133,11 @@ export function withUpcasting(store: EventStore, schema: EventSchema): DecodedEv
     subscribe: (after, signal) => separateUnreadable(store.subscribe(after, signal), schema),
   };
   return {
-    ...{ append, read, readHead, readLastPosition, lenient },
+    append,
+    read,
+    readHead,
+    readLastPosition,
+    lenient,
     readAll: (after) => stopAtUnreadable(lenient.readAll(after)),
     subscribe: (after, signal) => stopAtUnreadable(lenient.subscribe(after, signal)),
   };

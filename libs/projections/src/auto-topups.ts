@@ -51,10 +51,27 @@ export const autoTopups: FoldProjection<AutoTopupRow> = {
   version: 1,
   key: 'account_id',
   columns: [
-    ...['account_id', 'wallet', 'relays', 'threshold', 'amount', 'connected_at', 'changed_at', 'attempt'],
-    ...['attempt_topup', 'attempt_amount', 'attempt_state', 'attempt_requests', 'attempt_at', 'attempt_ended_at'],
-    ...['paid_at', 'paused_code', 'paused_until', 'error_code', 'error', 'error_at'],
-  ] as (keyof AutoTopupRow & string)[],
+    'account_id',
+    'wallet',
+    'relays',
+    'threshold',
+    'amount',
+    'connected_at',
+    'changed_at',
+    'attempt',
+    'attempt_topup',
+    'attempt_amount',
+    'attempt_state',
+    'attempt_requests',
+    'attempt_at',
+    'attempt_ended_at',
+    'paid_at',
+    'paused_code',
+    'paused_until',
+    'error_code',
+    'error',
+    'error_at',
+  ],
   migrations: [
     {
       id: 'autotopups-1',
@@ -100,8 +117,14 @@ function applyWalletConnected(
   const walletFields = { account_id, wallet: wallet.pubkey, relays: JSON.stringify(wallet.relays) };
   const since = { connected_at: at, changed_at: at };
   const none = {
-    ...{ attempt: 0, attempt_topup: null, attempt_amount: null, attempt_state: null, attempt_requests: 0 },
-    ...{ attempt_at: null, attempt_ended_at: null, paid_at: null },
+    attempt: 0,
+    attempt_topup: null,
+    attempt_amount: null,
+    attempt_state: null,
+    attempt_requests: 0,
+    attempt_at: null,
+    attempt_ended_at: null,
+    paid_at: null,
   };
   return { ...none, ...row, ...walletFields, threshold, amount, ...since, ...NO_ERROR };
 }
@@ -211,8 +234,12 @@ function toView(row: AutoTopupRow): AutoTopupView {
     changedAt: row.changed_at,
     attempt: hasAttempt
       ? {
-          ...{ topupId: attempt_topup, amount: money.parseJsonAmount(attempt_amount), state: attempt_state },
-          ...{ requests: row.attempt_requests, at: attempt_at, endedAt: row.attempt_ended_at },
+          topupId: attempt_topup,
+          amount: money.parseJsonAmount(attempt_amount),
+          state: attempt_state,
+          requests: row.attempt_requests,
+          at: attempt_at,
+          endedAt: row.attempt_ended_at,
         }
       : undefined,
     paidAt: row.paid_at,

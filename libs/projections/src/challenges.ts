@@ -40,9 +40,22 @@ export const challenges: FoldProjection<ChallengeRow> = {
   key: 'challenge_id',
   createdBy: 'ChallengePaid',
   columns: [
-    ...['challenge_id', 'state', 'method', 'backend', 'units', 'paid_units', 'price'],
-    ...['available', 'held', 'charged', 'forfeited', 'claims', 'served', 'paid_at', 'forfeited_at'],
-  ] as (keyof ChallengeRow & string)[],
+    'challenge_id',
+    'state',
+    'method',
+    'backend',
+    'units',
+    'paid_units',
+    'price',
+    'available',
+    'held',
+    'charged',
+    'forfeited',
+    'claims',
+    'served',
+    'paid_at',
+    'forfeited_at',
+  ],
   migrations: [
     {
       id: 'challenges-1',
@@ -90,8 +103,21 @@ export const challenges: FoldProjection<ChallengeRow> = {
 function createRow(challenge_id: string, data: ChallengePaid['data']): ChallengeRow {
   const { method, backend, units, price, at } = data;
   return {
-    ...{ challenge_id, state: 'paid', method, backend, units, paid_units: units, price, available: price },
-    ...{ held: '0', charged: '0', forfeited: '0', claims: 0, served: 0, paid_at: at, forfeited_at: null },
+    challenge_id,
+    state: 'paid',
+    method,
+    backend,
+    units,
+    paid_units: units,
+    price,
+    available: price,
+    held: '0',
+    charged: '0',
+    forfeited: '0',
+    claims: 0,
+    served: 0,
+    paid_at: at,
+    forfeited_at: null,
   };
 }
 
@@ -183,14 +209,18 @@ export async function findUnclaimedChallenges(pool: pg.Pool, before: string): Pr
 
 function toView(row: ChallengeRow): ChallengeView {
   return {
-    ...{ challengeId: row.challenge_id, state: row.state, method: row.method, backend: row.backend },
-    ...{
-      price: money.parseJsonAmount(row.price),
-      available: money.parseJsonAmount(row.available),
-      held: money.parseJsonAmount(row.held),
-    },
-    ...{ charged: money.parseJsonAmount(row.charged), forfeited: money.parseJsonAmount(row.forfeited) },
-    ...{ claims: row.claims, served: row.served },
-    ...{ paidAt: row.paid_at, forfeitedAt: row.forfeited_at ?? undefined },
+    challengeId: row.challenge_id,
+    state: row.state,
+    method: row.method,
+    backend: row.backend,
+    price: money.parseJsonAmount(row.price),
+    available: money.parseJsonAmount(row.available),
+    held: money.parseJsonAmount(row.held),
+    charged: money.parseJsonAmount(row.charged),
+    forfeited: money.parseJsonAmount(row.forfeited),
+    claims: row.claims,
+    served: row.served,
+    paidAt: row.paid_at,
+    forfeitedAt: row.forfeited_at ?? undefined,
   };
 }

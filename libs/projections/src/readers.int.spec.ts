@@ -278,7 +278,10 @@ describe('a key', () => {
           const key = account.keys.get(view.keyId);
           const { name, limit, resetPeriod, expireAt } = view;
           expect({ name, limit, resetPeriod, expireAt, revoked: view.revokedAt !== null }).toEqual({
-            ...{ name: key?.name, limit: key?.limit, resetPeriod: key?.resetPeriod, expireAt: key?.expireAt },
+            name: key?.name,
+            limit: key?.limit,
+            resetPeriod: key?.resetPeriod,
+            expireAt: key?.expireAt,
             revoked: key?.revoked,
           });
           const current = key && getWindowId(key.resetPeriod, end) <= key.window;

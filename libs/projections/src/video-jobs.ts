@@ -46,9 +46,19 @@ export const videoJobs: FoldProjection<VideoJobRow> = {
   key: 'job_id',
   createdBy: 'VideoRequested',
   columns: [
-    ...['job_id', 'account_id', 'model', 'state', 'held', 'vendors', 'vendor', 'vendor_id', 'open_cost'],
-    ...['deadline', 'requested_at', 'changed_at'],
-  ] as (keyof VideoJobRow & string)[],
+    'job_id',
+    'account_id',
+    'model',
+    'state',
+    'held',
+    'vendors',
+    'vendor',
+    'vendor_id',
+    'open_cost',
+    'deadline',
+    'requested_at',
+    'changed_at',
+  ],
   migrations: [
     {
       id: 'video-jobs-1',
@@ -81,9 +91,18 @@ function createRow(job_id: string, data: VideoRequested['data']): VideoJobRow {
   // The id of the account, or of the challenge that pays.
   const account_id = data.accountId ?? getStreamId({ stream: hold.payer });
   return {
-    ...{ job_id, account_id, model: query.model, state: 'requested', held: hold.amount },
+    job_id,
+    account_id,
+    model: query.model,
+    state: 'requested',
+    held: hold.amount,
     vendors: endpoints.map(({ creditor }) => creditor).join(' '),
-    ...{ vendor: null, vendor_id: null, open_cost: null, deadline, requested_at: at, changed_at: at },
+    vendor: null,
+    vendor_id: null,
+    open_cost: null,
+    deadline,
+    requested_at: at,
+    changed_at: at,
   };
 }
 

@@ -214,23 +214,19 @@ function watch(): void {
   parts.push(
     ...runTopupWorkflow(
       {
-        ...{
-          eventReader: store,
-          accounts,
-          topups,
-          challenges,
-          registry,
-          payments,
-          schedule: due,
-          checkpoints: checkpointsOf(alive),
-          clock: time,
-          runtime,
-        },
-        ...{
-          backends: new PaymentBackendRegistry([node]),
-          findTopups: async () => ({ ids: new Map(), isComplete: true }),
-          pollsPerSecond: 1_000,
-        },
+        eventReader: store,
+        accounts,
+        topups,
+        challenges,
+        registry,
+        payments,
+        schedule: due,
+        checkpoints: checkpointsOf(alive),
+        clock: time,
+        runtime,
+        backends: new PaymentBackendRegistry([node]),
+        findTopups: async () => ({ ids: new Map(), isComplete: true }),
+        pollsPerSecond: 1_000,
       },
       lease,
     ),
@@ -265,14 +261,12 @@ function ask(act: Act = alive): void {
   parts.push(
     ...runAutoTopupWorkflow(
       {
-        ...{
-          eventReader: store,
-          streams,
-          backends: new PaymentBackendRegistry([node]),
-          wallets: new Purse(doing),
-          clock: time,
-          runtime,
-        },
+        eventReader: store,
+        streams,
+        backends: new PaymentBackendRegistry([node]),
+        wallets: new Purse(doing),
+        clock: time,
+        runtime,
         invoices: new AutoTopupInvoices(streams.topups, creation),
         secrets: { open: () => 'a secret' },
         limits: new AutoTopupLimits(50, parseUsd('1000')),
@@ -379,7 +373,10 @@ test('another invoice is created only after the last one has expired unpaid', as
   await pass(4 * 60);
   const types = (await journal()).map(({ type, data }) => (type === 'AutoTopupEnded' ? data.outcome : type));
   expect(types.filter((each) => ['AutoTopupBegun', 'paid', 'expired'].includes(each))).toEqual([
-    ...['AutoTopupBegun', 'expired', 'AutoTopupBegun', 'paid'],
+    'AutoTopupBegun',
+    'expired',
+    'AutoTopupBegun',
+    'paid',
   ]);
   expect(await balance()).toBe('10.5');
 });

@@ -74,7 +74,11 @@ class AutoTopupSteps {
   createWorkflowDependencies(): WorkflowDependencies<AutoTopupCommand, AutoTopupEvent, AutoTopupStep> {
     const { eventReader, streams, schedule, checkpoints, clock, runtime } = this.dependencies;
     return {
-      ...{ eventReader, runner: streams.autoTopups, schedule, checkpoints, runtime },
+      eventReader,
+      runner: streams.autoTopups,
+      schedule,
+      checkpoints,
+      runtime,
       send: ({ command }, accountId, cause) => this.send(command, accountId, cause),
       query: (queries) => queries.map(({ id, query }) => this.runQuery(query, id)),
       perform: ({ effect }, accountId) => this.pay(effect, accountId),

@@ -117,12 +117,10 @@ function watch(act: Act = alive): void {
   const streams = createStreams(appending, NO_SNAPSHOTS, runtime);
   const running = runChallengeWorkflow(
     {
-      ...{
-        eventReader: store,
-        challenges: streams.challenges,
-        registry: new PaymentRegistry(streams.paymentClaims, time),
-        pollsPerSecond: 100,
-      },
+      eventReader: store,
+      challenges: streams.challenges,
+      registry: new PaymentRegistry(streams.paymentClaims, time),
+      pollsPerSecond: 100,
       backends: new PaymentBackendRegistry([node.backend(doing)]),
       schedule: {
         findDue: (...args) => due.findDue(...args),
@@ -130,7 +128,9 @@ function watch(act: Act = alive): void {
         wake: (...args) => doing(() => due.wake(...args)),
         reschedule: (...args) => doing(() => due.reschedule(...args)),
       },
-      ...{ checkpoints, clock: time, runtime },
+      checkpoints,
+      clock: time,
+      runtime,
     },
     { token: stops.length, signal: stop.signal, isHeld: () => !stop.signal.aborted },
   );

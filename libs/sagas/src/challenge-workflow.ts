@@ -46,7 +46,11 @@ export function runChallengeWorkflow(
   return startWorkflow(
     challengeWorkflow,
     {
-      ...{ eventReader, runner: challenges, schedule, checkpoints, runtime },
+      eventReader,
+      runner: challenges,
+      schedule,
+      checkpoints,
+      runtime,
       send: () => Promise.reject(new Error('the challenge workflow sends no commands')),
       query: (queries) => queries.map((query) => pollPayments(query, pollers, dependencies)),
       perform: () => Promise.reject(new Error('the challenge workflow has no effects')),

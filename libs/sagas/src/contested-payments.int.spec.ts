@@ -96,26 +96,45 @@ describe('a card payment', () => {
   /** Each session is paid, with the payment intent that is given for it. */
   async function startStripe(intents: Readonly<Record<string, string>>): Promise<void> {
     const toCharge = (intent: string) => ({
-      ...{ id: `ch_${intent}`, amount_captured: 100, currency: 'usd', paid: true, created: SECONDS, disputed: false },
+      id: `ch_${intent}`,
+      amount_captured: 100,
+      currency: 'usd',
+      paid: true,
+      created: SECONDS,
+      disputed: false,
     });
     server.handler = (response, { url = '' }) => {
       const id = /sessions\/(\w+)/.exec(url)?.[1] ?? '';
       const intent = intents[id] ?? '';
       const session = {
-        ...{ id, object: 'checkout.session', mode: 'payment', status: 'complete', payment_status: 'paid' },
-        ...{ currency: 'usd', amount_total: 100, amount_subtotal: 100, metadata: { topup: id, cents: '100' } },
+        id,
+        object: 'checkout.session',
+        mode: 'payment',
+        status: 'complete',
+        payment_status: 'paid',
+        currency: 'usd',
+        amount_total: 100,
+        amount_subtotal: 100,
+        metadata: { topup: id, cents: '100' },
         payment_intent: { id: intent, amount_received: 100, latest_charge: toCharge(intent) },
       };
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(session));
     };
     backend = new StripeBackend({
-      ...{ stripeKey: 'sk_test_planted', stripeUrl: await server.listen(), stripeWebhookSecret: undefined },
+      stripeKey: 'sk_test_planted',
+      stripeUrl: await server.listen(),
+      stripeWebhookSecret: undefined,
     });
     opened.defer(() => backend.close());
     for (const id of Object.keys(intents))
       await issueInvoice(id, {
-        ...{ method: 'card', coin: 'USD', units: '100', backend: 'stripe', reference: id },
-        ...{ rate: { value: '1', source: 'fixed', at: NOW }, destination: { kind: 'page', value: 'https://x' } },
+        method: 'card',
+        coin: 'USD',
+        units: '100',
+        backend: 'stripe',
+        reference: id,
+        rate: { value: '1', source: 'fixed', at: NOW },
+        destination: { kind: 'page', value: 'https://x' },
       });
   }
 
@@ -161,8 +180,14 @@ describe('a Monero payment', () => {
         label,
       }));
       const transfers = wallet.transfers.map(({ minor, ...transfer }) => ({
-        ...{ ...transfer, txid: TXID, amount: 1_000_000, type: 'in', double_spend_seen: false, locked: false },
-        ...{ unlock_time: 0, subaddr_index: { major: 0, minor } },
+        ...transfer,
+        txid: TXID,
+        amount: 1_000_000,
+        type: 'in',
+        double_spend_seen: false,
+        locked: false,
+        unlock_time: 0,
+        subaddr_index: { major: 0, minor },
       }));
       const results = { get_height: { height: 200 }, get_address: { addresses }, get_transfers: { in: transfers } };
       const result = results[JSON.parse(body).method as keyof typeof results];
@@ -176,7 +201,11 @@ describe('a Monero payment', () => {
   async function issueAddress(topupId: string, minor: number, atSeconds: number): Promise<void> {
     wallet.labels.set(minor, topupId);
     await issueInvoice(topupId, {
-      ...{ method: 'xmr', coin: 'XMR', backend: 'monero', confirmations: 10, units: '1000000' },
+      method: 'xmr',
+      coin: 'XMR',
+      backend: 'monero',
+      confirmations: 10,
+      units: '1000000',
       reference: `${minor}:${atSeconds}:200:${topupId}:${ADDRESS.slice(-12)}`,
       destination: { kind: 'address', value: ADDRESS },
     });
@@ -214,7 +243,8 @@ describe('a Monero payment', () => {
 
     expect(await listTypes('second')).toEqual(['InvoiceIssued', 'PaymentSeen', 'PaymentLost']);
     expect([await getStatus('second'), await getStatus('second', '2026-11-21T12:00:00.000Z')]).toEqual([
-      ...['New', 'Expired'],
+      'New',
+      'Expired',
     ]);
     expect((await listContests())[0]?.[1]).toContain('of topup-first, also for topup-second');
   });

@@ -78,7 +78,10 @@ async function everPaid(before: string): Promise<readonly string[]> {
 
 function sweep(more: Partial<ForfeitDependencies> = {}): void {
   const ports: ForfeitDependencies = {
-    ...{ challenges: writePath(), clock: time, unclaimedAfterDays: 30, findUnclaimed: everPaid },
+    challenges: writePath(),
+    clock: time,
+    unclaimedAfterDays: 30,
+    findUnclaimed: everPaid,
     onForfeit: ({ challenges, amount }) => void reports.push(`${challenges}: ${formatUsd(amount)} USD`),
     reportError: (problem) => void alarms.push(problem),
     ...more,

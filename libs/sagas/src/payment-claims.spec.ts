@@ -96,7 +96,10 @@ describe('a payment', () => {
     await openRegistry().claim(payment, 'topup-a', CAUSE);
     const challenge = { challengeId: 'c', payment, request: issued.request, priceList: issued.priceList };
     const payer = new PayerFactory(streams, {
-      ...{ clock: time, getProcessId: () => 'gateway-1', events: store, reportError: runtime.reportError },
+      clock: time,
+      getProcessId: () => 'gateway-1',
+      events: store,
+      reportError: runtime.reportError,
     }).forChallenge(challenge);
     const request = {
       holdId: 'h',

@@ -149,19 +149,19 @@ class Process {
     };
     this.parts = runTopupWorkflow(
       {
-        ...{
-          eventReader: store,
-          accounts,
-          topups,
-          challenges,
-          registry: this.registry,
-          payments: this.payments,
-          schedule: due,
-          checkpoints,
-          clock: time,
-          runtime,
-        },
-        ...{ backends: new PaymentBackendRegistry([node]), findTopups: byReference, pollsPerSecond: 100 },
+        eventReader: store,
+        accounts,
+        topups,
+        challenges,
+        registry: this.registry,
+        payments: this.payments,
+        schedule: due,
+        checkpoints,
+        clock: time,
+        runtime,
+        backends: new PaymentBackendRegistry([node]),
+        findTopups: byReference,
+        pollsPerSecond: 100,
       },
       lease,
     );
@@ -510,8 +510,11 @@ describe('a credit', () => {
       {
         type: 'CreditReversed',
         data: {
-          ...{ reversalId: 'lnd/refund 1', creditId: 'lnd/aa', why: 'refunded' },
-          ...{ amount: parseUsd('-1').toString(), bonus: parseUsd('-0.05').toString() },
+          reversalId: 'lnd/refund 1',
+          creditId: 'lnd/aa',
+          why: 'refunded',
+          amount: parseUsd('-1').toString(),
+          bonus: parseUsd('-0.05').toString(),
         },
       },
     ]);

@@ -343,7 +343,10 @@ function work(act: Act = alive): void {
   const streams = createStreams(appending, NO_SNAPSHOTS, runtime);
   const running = runVideoWorkflow(
     {
-      ...{ eventReader: store, streams, providers, webhooks: hooks },
+      eventReader: store,
+      streams,
+      providers,
+      webhooks: hooks,
       payers: new HoldCommandRouter(streams),
       requests: new VideoRequestStore(own, secrets),
       results: new VideoResults(own, new Net(doing), detectMediaType),
@@ -354,7 +357,9 @@ function work(act: Act = alive): void {
         wake: (...args) => doing('wake', () => due.wake(...args)),
         reschedule: (...args) => doing('reschedule', () => due.reschedule(...args)),
       },
-      ...{ checkpoints: checkpointsOf(doing), clock: time, runtime },
+      checkpoints: checkpointsOf(doing),
+      clock: time,
+      runtime,
     },
     { token: ++token, signal: stop.signal, isHeld: () => !stop.signal.aborted },
   );
@@ -460,13 +465,11 @@ async function books() {
   const auditor = new Auditor((difference) => void differences.push(difference));
   for (const fact of all) auditor.auditEvent(fact, fact);
   return {
-    ...{
-      balance: formatUsd(money.add(available, left)),
-      held: held + BigInt(holds.size),
-      open,
-      differences,
-      ends: all.filter(isEnd).length,
-    },
+    balance: formatUsd(money.add(available, left)),
+    held: held + BigInt(holds.size),
+    open,
+    differences,
+    ends: all.filter(isEnd).length,
     unexplained: vendor.bill - money.sum(costs),
   };
 }
@@ -557,7 +560,12 @@ describe('in a process that does not die', () => {
     work();
     await untilEnded();
     expect((await journal()).map(({ type }) => type)).toEqual([
-      ...['VideoRequested', 'VideoHeld', 'VideoSubmissionBegun', 'VideoSubmitted', 'VideoMade', 'VideoStored'],
+      'VideoRequested',
+      'VideoHeld',
+      'VideoSubmissionBegun',
+      'VideoSubmitted',
+      'VideoMade',
+      'VideoStored',
       'VideoSettled',
     ]);
   });
@@ -600,7 +608,11 @@ test('a job is submitted once if two processes assume that they hold the lease',
     await untilEnded();
     const { balance, ends, differences, unexplained } = await books();
     expect({ n, balance, ends, differences, unexplained }).toEqual({
-      ...{ n, balance: '6.32', ends: 1, differences: [], unexplained: 0n },
+      n,
+      balance: '6.32',
+      ends: 1,
+      differences: [],
+      unexplained: 0n,
     });
     expect(vendor.submissions).toBe(1);
     await stopAll();

@@ -91,7 +91,11 @@ class VideoSteps {
   createWorkflowDependencies(): WorkflowDependencies<VideoCommand, VideoEvent, VideoStep> {
     const { eventReader, streams, schedule, checkpoints, clock, runtime } = this.dependencies;
     return {
-      ...{ eventReader, runner: streams.videos, schedule, checkpoints, runtime },
+      eventReader,
+      runner: streams.videos,
+      schedule,
+      checkpoints,
+      runtime,
       send: ({ command }, jobId, cause) => this.send(command, jobId, cause),
       query: (queries) => queries.map(({ query, isUrgent }) => this.runQuery(query, isUrgent)),
       // Without the lease's signal: the provider may have accepted a submission that is aborted.

@@ -84,7 +84,10 @@ async function createLongHistory(cluster: ProofCluster, eventStoreUrl: string): 
   };
   const first = await some();
   const store = openEventStore({
-    ...{ eventStoreUrl, databaseUrl: '', categories: CATEGORIES, eventSchema: EVENT_SCHEMA },
+    eventStoreUrl,
+    databaseUrl: '',
+    categories: CATEGORIES,
+    eventSchema: EVENT_SCHEMA,
     onProblem: () => {},
   });
   await cluster.stopRole('projector'); // its read models will be deleted; projecting the events would only take time

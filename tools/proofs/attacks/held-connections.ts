@@ -84,7 +84,9 @@ function createHolderParams(port: number, attacker: Customer, filler: Customer):
   const formatPost = (bytes: number, { apiKey } = attacker) =>
     formatHead(
       'POST /v1/chat/completions',
-      ...[`authorization: Bearer ${apiKey}`, 'content-type: application/json', `content-length: ${bytes}`],
+      `authorization: Bearer ${apiKey}`,
+      'content-type: application/json',
+      `content-length: ${bytes}`,
     );
   const stalled = formatPost(BODY_BYTES) + '{'.padEnd(SENT_BYTES);
   const formatStreamRequest = (directive: string, customer = attacker) => {

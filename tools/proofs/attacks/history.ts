@@ -147,12 +147,11 @@ async function measureUnderLoad(cluster: ProofCluster, large: Customer, other: C
   const [pages] = (await reply) as [PagesRead];
   await worker.terminate();
   return {
-    ...{
-      balances: summarizeLatencies(balances),
-      firstPages: summarizeLatencies(firstPages),
-      largest: summarizeLatencies(largest),
-    },
-    ...{ pages: summarizeLatencies(pages.durationsMs), failed: failed + pages.failed },
+    balances: summarizeLatencies(balances),
+    firstPages: summarizeLatencies(firstPages),
+    largest: summarizeLatencies(largest),
+    pages: summarizeLatencies(pages.durationsMs),
+    failed: failed + pages.failed,
   };
 }
 

@@ -95,7 +95,10 @@ async function runGatewayWithPooler(
     await waitUntilListening(port, child);
     const address = Object.assign(new URL(url), { port: String(port) }).href;
     const settings = {
-      ...{ DATABASE_URL: address, DATA_DIR: path.join(directory, 'data'), PORT: '0', LOG_LEVEL: 'info' },
+      DATABASE_URL: address,
+      DATA_DIR: path.join(directory, 'data'),
+      PORT: '0',
+      LOG_LEVEL: 'info',
       START_TIMEOUT_MS,
     };
     const env = { ...(process.env as Record<string, string>), ...settings };

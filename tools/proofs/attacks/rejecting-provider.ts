@@ -9,10 +9,15 @@ import { parentPort } from 'node:worker_threads';
 
 const REJECTED = '{"error":{"message":"rejected","type":"invalid_request_error"}}';
 const RESPONSE = JSON.stringify({
-  ...{ id: 'resp_worst', object: 'response', status: 'completed' },
+  id: 'resp_worst',
+  object: 'response',
+  status: 'completed',
   output: [
     {
-      ...{ type: 'message', id: 'msg_worst', role: 'assistant', status: 'completed' },
+      type: 'message',
+      id: 'msg_worst',
+      role: 'assistant',
+      status: 'completed',
       content: [{ type: 'output_text', text: 'Hello', annotations: [] }],
     },
   ],

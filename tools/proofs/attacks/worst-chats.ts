@@ -30,7 +30,8 @@ const tool = (i: number, parameters: object) => ({ type: 'function', function: {
 const createNested = (depth: number): object =>
   depth === 0 ? { type: 'string' } : { properties: { a: createNested(depth - 1) } };
 const createCall = (id: string, text: string) => ({
-  ...{ role: 'assistant', content: null },
+  role: 'assistant',
+  content: null,
   tool_calls: [{ id, type: 'function', function: { name: 'f', arguments: text } }],
 });
 const createResult = (id: string, content: unknown) => ({ role: 'tool', tool_call_id: id, content });
@@ -115,7 +116,8 @@ export const CHATS: Cases = {
   },
   'many legacy functions': {
     messages: list(7_000, (i) => ({
-      ...{ role: 'assistant', content: null },
+      role: 'assistant',
+      content: null,
       function_call: { name: `f${i}`, arguments: '{}' },
     })),
     functions: list(7_000, (i) => ({ name: `f${i}`, parameters: {} })),
@@ -127,7 +129,8 @@ export const CHATS: Cases = {
   'many providers': { ...user('x'), provider: { order: list(95_000, (i) => `p${i}`) } },
   'a search for one text': { model: SEARCHED_MODEL, ...user(LONG_TEXT) },
   'a search in many sites': {
-    ...{ model: SEARCHED_MODEL, ...user('x') },
+    model: SEARCHED_MODEL,
+    ...user('x'),
     plugins: [{ id: 'web', include_domains: list(95_000, (i) => `s${i}.example`) }],
   },
 };

@@ -53,9 +53,13 @@ export function listEqualCases(seeds: number): readonly WaveCase[] {
       name: `equal: ${callers} callers, ${TOKENS} tokens ${delivery}, money for ${AFFORDABLE}`,
       waves: listSeeds(seeds).map(
         (seed): Wave => ({
-          ...{ name: `equal-${callers}-${delivery}-${seed}`, seed, base: EXPENSIVE, delivery },
+          name: `equal-${callers}-${delivery}-${seed}`,
+          seed,
+          base: EXPENSIVE,
+          delivery,
           measured: isMeasured(seed) ? createEqualLengths(MEASURED_RESPONSES, TOKENS) : 'unmeasured',
-          ...{ lengths: createEqualLengths(callers, TOKENS), affordableCount: AFFORDABLE },
+          lengths: createEqualLengths(callers, TOKENS),
+          affordableCount: AFFORDABLE,
         }),
       ),
       evaluate: (outcomes) => evaluateEqual(outcomes, MIN_COMPLETE),
@@ -78,8 +82,13 @@ export function listAmpleCases(seeds: number): readonly WaveCase[] {
     name: `ample: 64 streams of 500 tokens, money for 70, ${measured === 'unmeasured' ? 'nothing measured' : 'measured'}`,
     waves: listSeeds(Math.ceil(seeds / 2)).map(
       (seed): Wave => ({
-        ...{ name: `ample-${measured === 'unmeasured' ? 'new' : 'measured'}-${seed}`, seed, base: EXPENSIVE, measured },
-        ...{ lengths: createEqualLengths(64, 500), affordableCount: 70, delivery: 'streamed' },
+        name: `ample-${measured === 'unmeasured' ? 'new' : 'measured'}-${seed}`,
+        seed,
+        base: EXPENSIVE,
+        measured,
+        lengths: createEqualLengths(64, 500),
+        affordableCount: 70,
+        delivery: 'streamed',
       }),
     ),
     evaluate: (outcomes) => evaluateEqual(outcomes, 64),
@@ -97,8 +106,13 @@ export function listVariedCases(seeds: number, gateways: number): readonly WaveC
         .filter(isOwn)
         .map(
           (seed): Wave => ({
-            ...{ name: `varied-${callers}-${affordableCount}-${seed}`, seed, base: EXPENSIVE, measured },
-            ...{ lengths: sampleLogNormal(callers, seed), affordableCount, delivery: 'streamed' },
+            name: `varied-${callers}-${affordableCount}-${seed}`,
+            seed,
+            base: EXPENSIVE,
+            measured,
+            lengths: sampleLogNormal(callers, seed),
+            affordableCount,
+            delivery: 'streamed',
           }),
         ),
       evaluate: (outcomes) => [
@@ -130,20 +144,21 @@ const KINDS: readonly Kind[] = [
   { kind: 'Messages', base: EXPENSIVE, delivery: 'streamed', protocol: 'messages' },
   { kind: 'private models', base: PRIVATE[0], delivery: 'streamed', isPrivate: true, isAlone: true },
   {
-    ...{ kind: 'searches by the provider', base: EXPENSIVE, delivery: 'streamed', minComplete: MIN_SEARCHES_COMPLETE },
+    kind: 'searches by the provider',
+    base: EXPENSIVE,
+    delivery: 'streamed',
+    minComplete: MIN_SEARCHES_COMPLETE,
     fields: { tools: [{ type: 'web_search' }] },
     affordableCount: 200,
     directive: `tool=web_search tool_times=2 text="${'coin '.repeat(SEARCH_TOKENS).trim()}"`,
     lengths: createEqualLengths(64, SEARCH_TOKENS),
   },
   {
-    ...{
-      kind: 'search rounds',
-      base: VERSATILE,
-      delivery: 'immediate',
-      isAlone: true,
-      minComplete: MIN_SEARCHES_COMPLETE,
-    },
+    kind: 'search rounds',
+    base: VERSATILE,
+    delivery: 'immediate',
+    isAlone: true,
+    minComplete: MIN_SEARCHES_COMPLETE,
     fields: { tools: [{ type: 'web_search', engine: 'exa' }] },
     directive: `tool=web_search tool_times=3 text=${QUERY}`,
     lengths: createEqualLengths(64, 16),
@@ -157,13 +172,12 @@ export function listKindCases(seeds: number): readonly WaveCase[] {
     isAlone,
     waves: listSeeds(Math.min(seeds, rest.isPrivate ? PRIVATE.length : SEEDS_OF_KIND)).map(
       (seed): Wave => ({
-        ...{
-          name: `${kind.replaceAll(/[ ,]+/g, '-')}-${seed}`,
-          seed,
-          measured: 'unmeasured',
-          affordableCount: AFFORDABLE,
-        },
-        ...{ lengths: createEqualLengths(64, TOKENS), ...rest },
+        name: `${kind.replaceAll(/[ ,]+/g, '-')}-${seed}`,
+        seed,
+        measured: 'unmeasured',
+        affordableCount: AFFORDABLE,
+        lengths: createEqualLengths(64, TOKENS),
+        ...rest,
         ...(rest.isPrivate ? { base: PRIVATE[seed - 1] as string } : {}),
       }),
     ),
@@ -178,8 +192,13 @@ export function listKillCases(seeds: number): readonly WaveCase[] {
     isAlone: true,
     waves: listSeeds(Math.min(seeds, SEEDS_OF_KILLS)).map(
       (seed): Wave => ({
-        ...{ name: `kills-${callers}-${seed}`, seed, base: EXPENSIVE, measured: 'unmeasured', delivery: 'streamed' },
-        ...{ lengths: createEqualLengths(callers, TOKENS), affordableCount: AFFORDABLE },
+        name: `kills-${callers}-${seed}`,
+        seed,
+        base: EXPENSIVE,
+        measured: 'unmeasured',
+        delivery: 'streamed',
+        lengths: createEqualLengths(callers, TOKENS),
+        affordableCount: AFFORDABLE,
       }),
     ),
     evaluate: (outcomes) => [evaluateConsistency(outcomes, ['lost', 'broken', '503'])],

@@ -98,7 +98,9 @@ export async function startLeader(
   const link = new DatabaseLink(LEASE_CONNECTION);
   const url = Object.assign(new URL(databaseUrl), { username: ROLE, password: PASSWORD });
   const settings = {
-    ...{ LOG_LEVEL: 'info', ...env, HEALTH_PORT: '0' },
+    LOG_LEVEL: 'info',
+    ...env,
+    HEALTH_PORT: '0',
     DATABASE_URL: await link.openProxy(url.href, '127.0.0.1'),
   };
   const command = [process.execPath, '--import', BLOCK_ON_SIGNAL, `dist/apps/${role}/src/main.js`];

@@ -209,18 +209,35 @@ function createBtcdOptions(
 ): readonly string[] {
   const at = (name: string) => path.join(directory, name);
   return [
-    ...['--regtest', '--configfile=/dev/null', `--datadir=${at('btcd')}`, `--logdir=${at('btcd-logs')}`, '--nodnsseed'],
-    ...[`--listen=127.0.0.1:${btcd}`, `--rpclisten=127.0.0.1:${rpc}`, '--nostalldetect', '--txindex'],
-    ...[`--rpcuser=${RPC.user}`, `--rpcpass=${RPC.password}`],
-    ...[`--rpccert=${at('rpc.cert')}`, `--rpckey=${at('rpc.key')}`],
+    '--regtest',
+    '--configfile=/dev/null',
+    `--datadir=${at('btcd')}`,
+    `--logdir=${at('btcd-logs')}`,
+    '--nodnsseed',
+    `--listen=127.0.0.1:${btcd}`,
+    `--rpclisten=127.0.0.1:${rpc}`,
+    '--nostalldetect',
+    '--txindex',
+    `--rpcuser=${RPC.user}`,
+    `--rpcpass=${RPC.password}`,
+    `--rpccert=${at('rpc.cert')}`,
+    `--rpckey=${at('rpc.key')}`,
   ];
 }
 
 function createLndOptions(directory: string, rpc: number): readonly string[] {
   return [
-    ...['--configfile=/dev/null', '--bitcoin.active', '--bitcoin.regtest', '--bitcoin.node=btcd', '--noseedbackup'],
-    ...[`--btcd.rpchost=127.0.0.1:${rpc}`, `--btcd.rpccert=${path.join(directory, 'rpc.cert')}`],
-    ...[`--btcd.rpcuser=${RPC.user}`, `--btcd.rpcpass=${RPC.password}`, '--nobootstrap', '--trickledelay=50'],
+    '--configfile=/dev/null',
+    '--bitcoin.active',
+    '--bitcoin.regtest',
+    '--bitcoin.node=btcd',
+    '--noseedbackup',
+    `--btcd.rpchost=127.0.0.1:${rpc}`,
+    `--btcd.rpccert=${path.join(directory, 'rpc.cert')}`,
+    `--btcd.rpcuser=${RPC.user}`,
+    `--btcd.rpcpass=${RPC.password}`,
+    '--nobootstrap',
+    '--trickledelay=50',
   ];
 }
 

@@ -177,17 +177,42 @@ interface PortNumbers {
 
 function createNodeOptions(directory: string, { node, peers }: PortNumbers): readonly string[] {
   return [
-    ...['--regtest', '--offline', '--fixed-difficulty', '1', '--data-dir', directory, '--non-interactive', '--no-zmq'],
-    ...['--rpc-bind-ip', '127.0.0.1', '--rpc-bind-port', String(node), '--no-igd', '--disable-dns-checkpoints'],
-    ...['--p2p-bind-ip', '127.0.0.1', '--p2p-bind-port', String(peers)],
+    '--regtest',
+    '--offline',
+    '--fixed-difficulty',
+    '1',
+    '--data-dir',
+    directory,
+    '--non-interactive',
+    '--no-zmq',
+    '--rpc-bind-ip',
+    '127.0.0.1',
+    '--rpc-bind-port',
+    String(node),
+    '--no-igd',
+    '--disable-dns-checkpoints',
+    '--p2p-bind-ip',
+    '127.0.0.1',
+    '--p2p-bind-port',
+    String(peers),
   ];
 }
 
 function createWalletOptions(directory: string, port: number, { node }: PortNumbers): readonly string[] {
   return [
-    ...['--daemon-address', `127.0.0.1:${node}`, '--trusted-daemon', '--non-interactive', '--no-dns'],
-    ...['--rpc-bind-ip', '127.0.0.1', '--rpc-bind-port', String(port)],
-    ...['--shared-ringdb-dir', path.join(directory, 'rings'), '--log-file', path.join(directory, `wallet-${port}.log`)],
+    '--daemon-address',
+    `127.0.0.1:${node}`,
+    '--trusted-daemon',
+    '--non-interactive',
+    '--no-dns',
+    '--rpc-bind-ip',
+    '127.0.0.1',
+    '--rpc-bind-port',
+    String(port),
+    '--shared-ringdb-dir',
+    path.join(directory, 'rings'),
+    '--log-file',
+    path.join(directory, `wallet-${port}.log`),
   ];
 }
 

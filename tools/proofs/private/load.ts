@@ -48,7 +48,10 @@ const PLAINTEXT_FAULTS = ['plaintext', 'plaintext_error'];
 const createFaultKinds = (names: readonly string[], served: boolean): readonly LoadKind[] =>
   createForProtocols((protocol, stream) =>
     names.map((fault) => ({
-      ...{ name: `${createName(protocol, stream)}, ${fault}`, protocol, stream, served },
+      name: `${createName(protocol, stream)}, ${fault}`,
+      protocol,
+      stream,
+      served,
       options: `fault=${fault}`,
     })),
   );
@@ -59,15 +62,25 @@ export const FAULTY_KINDS: readonly LoadKind[] = [
   ...createFaultKinds(USAGE_FAULTS, true),
   ...createForProtocols((protocol, stream) => [
     ...[0, 40, 120].map((leavesAfterMs) => ({
-      ...{ name: `${createName(protocol, stream)}, closed after ${leavesAfterMs} ms`, protocol, stream, leavesAfterMs },
-      ...{ served: undefined, options: 'latency=50 chunk_delay=30' },
+      name: `${createName(protocol, stream)}, closed after ${leavesAfterMs} ms`,
+      protocol,
+      stream,
+      leavesAfterMs,
+      served: undefined,
+      options: 'latency=50 chunk_delay=30',
     })),
     {
-      ...{ name: `${createName(protocol, stream)}, malformed JSON`, protocol, stream, served: false },
+      name: `${createName(protocol, stream)}, malformed JSON`,
+      protocol,
+      stream,
+      served: false,
       raw: (phrase: string) => `{"model":"private/gpt-oss-120b","messages":[{"role":"user","content":"${phrase}`,
     },
     {
-      ...{ name: `${createName(protocol, stream)}, invalid schema`, protocol, stream, served: false },
+      name: `${createName(protocol, stream)}, invalid schema`,
+      protocol,
+      stream,
+      served: false,
       raw: (phrase: string) =>
         JSON.stringify({ model: 'private/gpt-oss-120b', stream, messages: phrase, [phrase]: phrase }),
     },
@@ -86,7 +99,10 @@ export const AMID_KILLS_KINDS: readonly LoadKind[] = REGULAR_KINDS.map((kind) =>
 /** Responses that take about a minute. */
 export const SLOW_KINDS: readonly LoadKind[] = createForProtocols((protocol, stream) => [
   {
-    ...{ name: `${createName(protocol, stream)}, very slow`, protocol, stream, served: true },
+    name: `${createName(protocol, stream)}, very slow`,
+    protocol,
+    stream,
+    served: true,
     options: stream ? 'latency=500 chunk_delay=6000' : 'latency=45000',
   },
 ]);

@@ -136,7 +136,10 @@ function createOpenAiBody({ phrases: { prompts }, content, stream, tool, result 
   const parameters = schema(prompts.createPhrase());
   const declared = { type: 'function', function: { name: TOOL, description: prompts.createPhrase(), parameters } };
   return {
-    ...{ model: MODEL, stream, max_tokens: MAX_TOKENS, user: prompts.createPhrase() },
+    model: MODEL,
+    stream,
+    max_tokens: MAX_TOKENS,
+    user: prompts.createPhrase(),
     ...(stream ? { stream_options: { include_usage: true } } : {}),
     ...(tool ? { tools: [declared] } : {}),
     messages: [
@@ -157,7 +160,10 @@ function createAnthropicBody({ phrases: { prompts }, content, stream, tool, resu
   ];
   const declared = { name: TOOL, description: prompts.createPhrase(), input_schema: schema(prompts.createPhrase()) };
   return {
-    ...{ model: MODEL, stream, max_tokens: MAX_TOKENS, metadata: { user_id: prompts.createPhrase() } },
+    model: MODEL,
+    stream,
+    max_tokens: MAX_TOKENS,
+    metadata: { user_id: prompts.createPhrase() },
     ...(tool ? { tools: [declared] } : {}),
     system: [{ type: 'text', text: `You are ${prompts.createPhrase()}` }],
     messages: [{ role: 'user', content }, ...(tool === 'returned' ? round : [])],

@@ -64,7 +64,8 @@ export class Scene {
     const [data = '', temporary = '', wires = ''] = ['data', 'tmp', 'wires'].map((name) => path.join(directory, name));
     for (const folder of [temporary, wires]) await mkdir(folder, { recursive: true });
     const settings = {
-      ...{ LOG_LEVEL: 'trace', TMPDIR: temporary },
+      LOG_LEVEL: 'trace',
+      TMPDIR: temporary,
       // Writes a heap snapshot into this directory on SIGUSR2.
       NODE_OPTIONS: `--heapsnapshot-signal=SIGUSR2 --diagnostic-dir=${wires}`,
     };
@@ -72,8 +73,10 @@ export class Scene {
     resources.defer(() => cluster.stop());
     const enclaves = await startRecorder(getPort(cluster.sandbox), path.join(wires, 'gateways-enclaves'));
     cluster.addSettings({
-      ...{ TINFOIL_BASE_URL: `${enclaves.url}/enclaves`, TINFOIL_API_KEY: 'sandbox' },
-      ...{ OPENAI_BASE_URL: `${enclaves.url}/openai/v1`, OPENAI_API_KEY: 'sandbox' },
+      TINFOIL_BASE_URL: `${enclaves.url}/enclaves`,
+      TINFOIL_API_KEY: 'sandbox',
+      OPENAI_BASE_URL: `${enclaves.url}/openai/v1`,
+      OPENAI_API_KEY: 'sandbox',
     });
     const gateways: Recorder[] = [];
     for (let i = 0; i < GATEWAYS; i++) {
@@ -100,8 +103,11 @@ export class Scene {
   /** Starts a proxy. The first proxy has the default log level; the others log as much as possible. */
   async startProxy(i: number): Promise<void> {
     const env = {
-      ...{ PPQ_API_KEY: this.customer.apiKey, PPQ_API_BASE: this.wires.gateways[i]?.url as string },
-      ...{ ALLOW_UNATTESTED: '1', PORT: '0', TMPDIR: path.join(this.directory, 'tmp') },
+      PPQ_API_KEY: this.customer.apiKey,
+      PPQ_API_BASE: this.wires.gateways[i]?.url as string,
+      ALLOW_UNATTESTED: '1',
+      PORT: '0',
+      TMPDIR: path.join(this.directory, 'tmp'),
       ...(i === 0 ? {} : { DEBUG: '1' }),
     };
     const started = await startApp('private-proxy', env);

@@ -44,7 +44,8 @@ export async function compareCharges(
     return {
       charges: chargesByHold.values().reduce((total, count) => total + count, 0),
       mischarged: requestIds.filter((id) => chargesByHold.get(id) !== 1).length,
-      ...{ estimated, uncharged },
+      estimated,
+      uncharged,
       bookedUsd: money.formatUsd(money.toPicoUsd(booked)),
       billedUsd: money.formatUsd(billed),
       isBillBooked: booked === billed,

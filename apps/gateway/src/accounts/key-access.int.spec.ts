@@ -244,7 +244,8 @@ describe('unknown fields', () => {
       const headers = { authorization: `Bearer ${account.apiKey}`, 'x-credit-id': account.creditId };
       const response = await world.send('POST', route, { headers, body: { ...body, [field]: 1 } });
       expect([route, response.status, response.body.error.message]).toEqual([
-        ...[route, 400],
+        route,
+        400,
         expect.stringContaining(`"${field}" is not a field of this operation and would limit nothing`),
       ]);
     }

@@ -34,8 +34,14 @@ const MODELS = {
 
 /** The fields of the record that are not settings. Clients send back the record that they have read. */
 const READ_ONLY_FIELDS = [
-  ...['_id', 'api_key', 'current_period_usage_usd', 'total_usage_all_time_usd', 'reset_at'],
-  ...['created_at', 'updated_at', 'deleted_at'],
+  '_id',
+  'api_key',
+  'current_period_usage_usd',
+  'total_usage_all_time_usd',
+  'reset_at',
+  'created_at',
+  'updated_at',
+  'deleted_at',
 ];
 
 const isTagObject = (value: unknown) =>

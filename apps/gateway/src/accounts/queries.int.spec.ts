@@ -105,7 +105,10 @@ describe('the query history', () => {
     const { data } = (await world.get('/queries/history', poor)).body;
     expect(data).toMatchObject([
       {
-        ...{ model: GPT, price_in_usd: 0, error_code: 'insufficient_balance', query_type: 'chat_completion' },
+        model: GPT,
+        price_in_usd: 0,
+        error_code: 'insufficient_balance',
+        query_type: 'chat_completion',
         request_id: refused.headers.get('x-request-id'),
       },
     ]);

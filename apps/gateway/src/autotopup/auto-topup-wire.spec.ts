@@ -6,8 +6,15 @@ import { toAutoTopupJson } from './auto-topup-wire.ts';
 const [AT, ENDED] = ['2026-11-20T12:00:00.000Z', '2026-11-20T12:16:00.000Z'];
 const attempt = { topupId: 't', amount: parseUsd(10), state: 'expired', requests: 9, at: AT, endedAt: ENDED } as const;
 const view: AutoTopupView = {
-  ...{ wallet: { pubkey: 'ab', relays: ['wss://relay.wallet.dev'] }, threshold: parseUsd(10), amount: parseUsd(10) },
-  ...{ connectedAt: AT, changedAt: AT, attempt, paidAt: null, paused: undefined, error: undefined },
+  wallet: { pubkey: 'ab', relays: ['wss://relay.wallet.dev'] },
+  threshold: parseUsd(10),
+  amount: parseUsd(10),
+  connectedAt: AT,
+  changedAt: AT,
+  attempt,
+  paidAt: null,
+  paused: undefined,
+  error: undefined,
 };
 
 test('reports EXPIRED for a wallet that was sent a request and neither paid nor reported an error', () => {

@@ -2,9 +2,20 @@ import { toUsdJsonNumber } from '#kernel';
 import type { AutoTopupView } from '#projections';
 
 const DISCONNECTED_FIELDS = {
-  ...{ connected: false, enabled: false, nwc_url: null, threshold_usd: null, topup_amount_usd: null },
-  ...{ state: 'disconnected', paused_until: null, last_topup_at: null, last_error: null, last_error_code: null },
-  ...{ last_error_at: null, last_attempt: null, created_at: null, updated_at: null },
+  connected: false,
+  enabled: false,
+  nwc_url: null,
+  threshold_usd: null,
+  topup_amount_usd: null,
+  state: 'disconnected',
+  paused_until: null,
+  last_topup_at: null,
+  last_error: null,
+  last_error_code: null,
+  last_error_at: null,
+  last_attempt: null,
+  created_at: null,
+  updated_at: null,
 };
 
 /**
@@ -37,7 +48,10 @@ function toAutoTopupFields(view: AutoTopupView, now: string) {
       ? {
           invoice_id: attempt.topupId,
           amount_usd: toUsdJsonNumber(attempt.amount),
-          ...{ state: attempt.state, requests: attempt.requests, started_at: attempt.at, ended_at: attempt.endedAt },
+          state: attempt.state,
+          requests: attempt.requests,
+          started_at: attempt.at,
+          ended_at: attempt.endedAt,
         }
       : null,
     created_at: wallet ? connectedAt : null,

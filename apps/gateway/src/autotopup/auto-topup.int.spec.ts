@@ -79,7 +79,9 @@ describe('automatic top-up', () => {
     expect(await world.fetchBalance(account)).toBe(ONE_TOPUP);
     expect((await world.getWalletUsage(wallet)).payments).toHaveLength(1);
     expect(await state(account)).toMatchObject({
-      ...{ state: 'idle', last_error: null, paused_until: null },
+      state: 'idle',
+      last_error: null,
+      paused_until: null,
       last_attempt: { state: 'paid', amount_usd: 10 },
     });
     expect(await attempts(account)).toBe(1);
@@ -89,8 +91,10 @@ describe('automatic top-up', () => {
     const { account, wallet } = caseOf('quota');
     await world.waitUntil(async () => (await state(account)).state === 'paused');
     expect(await state(account)).toMatchObject({
-      ...{ last_error_code: 'QUOTA_EXCEEDED', last_error: 'The budget of this connection is used up' },
-      ...{ last_topup_at: null, paused_until: expect.any(String) },
+      last_error_code: 'QUOTA_EXCEEDED',
+      last_error: 'The budget of this connection is used up',
+      last_topup_at: null,
+      paused_until: expect.any(String),
     });
     const other = await world.createNwcWallet();
     await world.connectWallet(account, other);
@@ -255,7 +259,8 @@ describe('/nwc-auto-topup', () => {
         for (const [method, route, sent] of requests(url)) {
           const answer = await world.send(method, route, { headers: credential, ...sent });
           expect([route, answer.status, answer.body.message]).toEqual([
-            ...[route, 401],
+            route,
+            401,
             'Missing credential: send the credit id of the account as x-credit-id',
           ]);
         }

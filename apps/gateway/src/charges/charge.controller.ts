@@ -52,14 +52,18 @@ function toChargeJson({ id, issued }: VerifiedProof, challenge: ChallengeState, 
   const remaining = paid ? available : money.parseJsonAmount(price);
   const isLapsed = !paid && now > usableUntil;
   return {
-    ...{ challenge_id: id, payment_hash: paymentHash, state: isLapsed ? 'lapsed' : (STATES[phase] ?? phase) },
-    ...{ query_type: query.type, model: query.model },
-    ...{
-      price_usd: usd(money.parseJsonAmount(price)),
-      charged_usd: usd(charged),
-      held_usd: usd(held),
-      left_usd: usd(remaining),
-    },
-    ...{ forfeited_usd: usd(forfeited), usable_until: usableUntil, issued_at: at, paid_at: paid?.at ?? null },
+    challenge_id: id,
+    payment_hash: paymentHash,
+    state: isLapsed ? 'lapsed' : (STATES[phase] ?? phase),
+    query_type: query.type,
+    model: query.model,
+    price_usd: usd(money.parseJsonAmount(price)),
+    charged_usd: usd(charged),
+    held_usd: usd(held),
+    left_usd: usd(remaining),
+    forfeited_usd: usd(forfeited),
+    usable_until: usableUntil,
+    issued_at: at,
+    paid_at: paid?.at ?? null,
   };
 }

@@ -35,8 +35,10 @@ let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open({
     ...vendors(),
-    ...{ UPSTREAM_TOTAL_TIMEOUT_MS: String(TOTAL_MS), DISCONNECT_DRAIN_MS: '300' },
-    ...{ CHALLENGES_PER_MINUTE: '1000', CHALLENGES_PER_MINUTE_IN_ALL: '1000' },
+    UPSTREAM_TOTAL_TIMEOUT_MS: String(TOTAL_MS),
+    DISCONNECT_DRAIN_MS: '300',
+    CHALLENGES_PER_MINUTE: '1000',
+    CHALLENGES_PER_MINUTE_IN_ALL: '1000',
   });
   account = await world.createAccount(105);
 });
@@ -87,8 +89,14 @@ test('lists the lookups for callers without a credential, grouped by category', 
   const classes = body.data.map(({ provider }: { provider: string }) => provider);
   expect(classes.filter((each: string, i: number) => each !== classes[i - 1])).toHaveLength(new Set(classes).size);
   expect(body.data.find(({ path }: { path: string }) => path === '/v1/data/api/web/search')).toMatchObject({
-    ...{ method: 'POST', provider: 'web', action: 'search', price_usd: 0.0115, payment_methods: ['balance', 'l402'] },
-    ...{ limits: { numResults: 10 }, example: { query: expect.any(String) }, parameters: { type: 'object' } },
+    method: 'POST',
+    provider: 'web',
+    action: 'search',
+    price_usd: 0.0115,
+    payment_methods: ['balance', 'l402'],
+    limits: { numResults: 10 },
+    example: { query: expect.any(String) },
+    parameters: { type: 'object' },
   });
   expect((await world.get('/data/endpoints')).body).toEqual(body);
   for (const row of toDataEndpointList(readCatalogue(), false)) expect(row.payment_methods).toEqual(['balance']);
@@ -174,7 +182,9 @@ test('returns the body of the provider unchanged, but not its request id', async
   const { headers, text } = await ask('POST', NEWS, { q: 'ledgers', num: 3 });
   const [asked] = await received();
   const itself = await fetch(`${world.sandbox}${asked?.url}`, {
-    ...{ method: 'POST', headers: asked?.headers as Record<string, string>, body: asked?.body as string },
+    method: 'POST',
+    headers: asked?.headers as Record<string, string>,
+    body: asked?.body as string,
   });
   expect(text).toBe(await itself.text());
   expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
@@ -183,18 +193,17 @@ test('returns the body of the provider unchanged, but not its request id', async
 
 test('forwards the fields of a request to the provider, but no header of the client', async () => {
   const headers = {
-    ...{
-      authorization: `Bearer ${account.apiKey}`,
-      cookie: 'a=b',
-      traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`,
-    },
-    ...{ 'x-forwarded-for': '10.0.0.1', 'x-goog-fieldmask': '*', 'x-query-source': 'ui', 'x-api-key': account.apiKey },
-    ...{
-      'idempotency-key': 'once',
-      'user-agent': 'Client/1',
-      referer: 'https://client.example',
-      'accept-language': 'br',
-    },
+    authorization: `Bearer ${account.apiKey}`,
+    cookie: 'a=b',
+    traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`,
+    'x-forwarded-for': '10.0.0.1',
+    'x-goog-fieldmask': '*',
+    'x-query-source': 'ui',
+    'x-api-key': account.apiKey,
+    'idempotency-key': 'once',
+    'user-agent': 'Client/1',
+    referer: 'https://client.example',
+    'accept-language': 'br',
   };
   const example = '?placeId=ChIJexampleexampleexample';
   const { status } = await world.send('GET', `/v1/data/api/maps/place-details/partial${example}`, { headers });
@@ -484,7 +493,9 @@ describe('the response of a provider', () => {
       response.end('{"people": ["<script>"]}');
     });
     expect([said.status, said.headers.get('content-type'), said.headers.get('set-cookie')]).toEqual([
-      ...[200, 'application/json; charset=utf-8', null],
+      200,
+      'application/json; charset=utf-8',
+      null,
     ]);
     const asked = vendor.requests.length;
     const { said: astray } = await search((response) => response.writeHead(302, { location: '/secrets' }).end());

@@ -48,8 +48,14 @@ beforeAll(async () => {
   const [groq, lnd] = [await listen(provide), await listen(rejectMacaroon)];
   world = await TestWorld.open(
     async (sandbox) => ({
-      ...{ GROQ_API_KEY: KEY, GROQ_BASE_URL: groq, OPENAI_API_KEY: 'sk', OPENAI_BASE_URL: `${sandbox}/openai/v1` },
-      ...{ LND_REST_URL: lnd, LND_MACAROON: MACAROON, CLN_REST_URL: `${sandbox}/cln`, CLN_RUNE: 'rune' },
+      GROQ_API_KEY: KEY,
+      GROQ_BASE_URL: groq,
+      OPENAI_API_KEY: 'sk',
+      OPENAI_BASE_URL: `${sandbox}/openai/v1`,
+      LND_REST_URL: lnd,
+      LND_MACAROON: MACAROON,
+      CLN_REST_URL: `${sandbox}/cln`,
+      CLN_RUNE: 'rune',
       LOG_LEVEL: 'error',
     }),
     MODELS,

@@ -27,11 +27,17 @@ describe('the list of models', () => {
     const { data, has_more, first_id, last_id } = await client.models.list();
     for (const each of data)
       expect(each).toEqual({
-        ...{ type: 'model', id: expect.any(String), display_name: expect.any(String) },
-        ...{ created_at: expect.stringMatching(TIME), max_input_tokens: expect.any(Number) },
-        ...{ max_tokens: expect.any(Number), lifecycle: expect.stringMatching(/^(active|deprecated)$/) },
+        type: 'model',
+        id: expect.any(String),
+        display_name: expect.any(String),
+        created_at: expect.stringMatching(TIME),
+        max_input_tokens: expect.any(Number),
+        max_tokens: expect.any(Number),
+        lifecycle: expect.stringMatching(/^(active|deprecated)$/),
         retires_at: each.lifecycle === 'active' ? null : expect.stringMatching(TIME),
-        ...{ deprecated_at: null, capabilities: null, line: null },
+        deprecated_at: null,
+        capabilities: null,
+        line: null,
       });
     expect([data.length, has_more]).toEqual([20, true]);
     expect([first_id, last_id]).toEqual([data[0]?.id, data.at(-1)?.id]);
@@ -65,7 +71,10 @@ describe('the list of models', () => {
   ])("rejects an invalid %s in Anthropic's format: %s", async (param, query) => {
     const { status, body } = await world.send('GET', `/v1/models?${query}`, { headers });
     expect([status, body.type, body.error.type, body.error.details.param]).toEqual([
-      ...[400, 'error', 'invalid_request_error', param],
+      400,
+      'error',
+      'invalid_request_error',
+      param,
     ]);
   });
 
@@ -76,10 +85,8 @@ describe('the list of models', () => {
     const list = (lifecycle?: unknown, all = false) =>
       createAnthropicModelPage(models, { 'lifecycle[]': lifecycle }, all).data;
     expect(list().map(({ id, lifecycle }) => [id, lifecycle])).toEqual([
-      ...[
-        ['a', 'active'],
-        ['b', 'deprecated'],
-      ],
+      ['a', 'active'],
+      ['b', 'deprecated'],
     ]);
     expect(list(undefined, true)).toHaveLength(3);
     expect(list(['active', 'retired']).map(({ id }) => id)).toEqual(['a', 'c']);

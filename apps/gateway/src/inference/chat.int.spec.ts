@@ -112,8 +112,14 @@ describe('a chat completion', () => {
           cost: '9750000',
           items: [
             {
-              ...{ of: GPT, provider: 'openai', creditor: 'openai', vendorId: expect.stringMatching(/^chatcmpl-/) },
-              ...{ usage: { input: 15, output: 3, request: 1 }, estimated: false, price: '10286250', cost: '9750000' },
+              of: GPT,
+              provider: 'openai',
+              creditor: 'openai',
+              vendorId: expect.stringMatching(/^chatcmpl-/),
+              usage: { input: 15, output: 3, request: 1 },
+              estimated: false,
+              price: '10286250',
+              cost: '9750000',
             },
           ],
           attempts: [{ provider: 'openai', creditor: 'openai', model: GPT, outcome: 'ok' }],

@@ -96,7 +96,10 @@ describe.each(['groq', 'openai', 'anthropic'] as const)(
     test('becomes a chat stream with all of its content, and is charged by its usage', async () => {
       provider.handler = respondWithJson(RESPONSES[slug]);
       const stream = client().chat.completions.stream({
-        ...{ model: MODELS[slug], messages, tools, max_tokens: 500 },
+        model: MODELS[slug],
+        messages,
+        tools,
+        max_tokens: 500,
         stream_options: { include_usage: true },
       });
       const { choices, usage } = await stream.finalChatCompletion();
@@ -115,7 +118,9 @@ describe.each(['groq', 'openai', 'anthropic'] as const)(
       provider.handler = respondWithJson(RESPONSES[slug]);
       const [{ function: declared }] = tools as [(typeof tools)[0]];
       const stream = client().responses.stream({
-        ...{ model: MODELS[slug], input: 'Is it raining in Bern?', max_output_tokens: 500 },
+        model: MODELS[slug],
+        input: 'Is it raining in Bern?',
+        max_output_tokens: 500,
         tools: [{ type: 'function', ...declared, strict: false }],
       });
       const deltas: string[] = [];

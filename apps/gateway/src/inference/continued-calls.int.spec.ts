@@ -31,8 +31,15 @@ const PAUSED = [
 const REST = [found('srvtoolu_2'), { type: 'text', text: ' has two sides.', citations: [CITATION] }];
 const invoiced = (searches: number) => ({ ...USAGE, server_tool_use: { web_search_requests: searches } });
 const toMessage = (id: string, content: readonly object[], stop_reason: string) => ({
-  ...{ id, type: 'message', role: 'assistant', model: 'm', stop_sequence: null, stop_details: null },
-  ...{ content, stop_reason, usage: invoiced(1) },
+  id,
+  type: 'message',
+  role: 'assistant',
+  model: 'm',
+  stop_sequence: null,
+  stop_details: null,
+  content,
+  stop_reason,
+  usage: invoiced(1),
 });
 
 type Block = Readonly<Record<string, unknown>>;
@@ -91,7 +98,9 @@ beforeEach(async () => {
 const FIRST = toMessage('msg_1', PAUSED, 'pause_turn');
 const SECOND = toMessage('msg_2', REST, 'end_turn');
 const CHAT = {
-  ...{ model: CLAUDE, max_tokens: 4_000, reasoning: { max_tokens: 1_024 } },
+  model: CLAUDE,
+  max_tokens: 4_000,
+  reasoning: { max_tokens: 1_024 },
   tools: [{ type: 'web_search' }],
   tool_choice: { type: 'web_search' },
 };

@@ -42,7 +42,8 @@ describe('providers with neither a credential nor a base URL, if another provide
     const answer = await world.sendChat(account, '', { model: 'anthropic/claude-haiku-4.5' });
     expect(answer.status).toBe(404);
     expect(answer.body.error).toMatchObject({
-      ...{ code: 'model_not_found', param: 'model' },
+      code: 'model_not_found',
+      param: 'model',
       message: 'The model "anthropic/claude-haiku-4.5" is not available here: it requires ANTHROPIC_API_KEY',
     });
   });

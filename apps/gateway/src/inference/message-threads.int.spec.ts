@@ -125,7 +125,8 @@ describe('a thread', () => {
     expect(await failureOf(create({ thread: CREATED }, full))).toEqual([400, 'thread_unsupported_request']);
     for (const policy of [{ provider: { zdr: true } }, { provider: { data_collection: 'deny' } }, { model: ZDR_MODEL }])
       expect(await failureOf(create({ thread: CREATED, ...policy }, createClient(payer)))).toEqual([
-        ...[400, 'thread_unsupported_request'],
+        400,
+        'thread_unsupported_request',
       ]);
     expect(await world.listEvents(payer)).toHaveLength(before);
     const runner = full.beta.messages.toolRunner({ model: CLAUDE, max_tokens: 99, tools: [], messages: [user('Hi')] });

@@ -11,6 +11,8 @@ const OPEN = 'openai/gpt-oss-120b';
 const MODELS = [CLAUDE, 'claude-opus-4-7', GPT, GEMINI, OPEN];
 /** A model whose provider returns its reasoning without signatures. */
 const THINKER = 'qwen/qwen3-235b-a22b-thinking';
+/** The types of the SDK no longer have these parameters. */
+const SAMPLING = { temperature: 0.5, top_k: 3 };
 const SAID = 'every coin that';
 
 const WEATHER: Anthropic.Tool = {
@@ -280,7 +282,7 @@ describe('a message', () => {
         ],
       },
     ],
-    ['sampling parameters', { ...{ temperature: 0.5, top_k: 3 }, stop_sequences: ['END'] }],
+    ['sampling parameters', { ...SAMPLING, stop_sequences: ['END'] }],
     ['a user id', { metadata: { user_id: 'x'.repeat(200) } }],
     ['a tool that must not be called', { tools: [WEATHER], tool_choice: { type: 'none' } }],
     ['no parallel tool calls', { tools: [WEATHER], tool_choice: { type: 'auto', disable_parallel_tool_use: true } }],

@@ -62,8 +62,11 @@ describe('a tool of Anthropic that the client runs', () => {
   test.each(TOOLS)('is called and its result continues the conversation: $type', async (tool) => {
     const { name } = tool as { readonly name: string };
     for (const [model, stream] of [
-      ...[[CLAUDE, true] as const, [CLAUDE, false] as const, ['google/gemini-2.5-flash', true] as const],
-      ...[[GPT, true] as const, [GPT, false] as const],
+      [CLAUDE, true] as const,
+      [CLAUDE, false] as const,
+      ['google/gemini-2.5-flash', true] as const,
+      [GPT, true] as const,
+      [GPT, false] as const,
     ]) {
       const ask = (messages: Anthropic.Beta.BetaMessageParam[]) => {
         const body = { model, max_tokens: 2_000, tools: [tool], messages };
@@ -88,7 +91,11 @@ describe('a tool of Anthropic that the client runs', () => {
         views.push(command);
         return Promise.resolve('empty');
       },
-      ...{ create: fail, str_replace: fail, insert: fail, delete: fail, rename: fail },
+      create: fail,
+      str_replace: fail,
+      insert: fail,
+      delete: fail,
+      rename: fail,
     });
     const messages = [{ role: 'user' as const, content: '[[sandbox tool=memory]]' }];
     const last = await client.beta.messages.toolRunner({ model, max_tokens: 2_000, tools: [memory], messages });

@@ -8,9 +8,15 @@ const WEB = { plugins: [{ id: 'web' }] };
 const SEARCH = 'tool=web_search';
 /** Returns the charge item of `times` searches by Anthropic, whose invoice lists them under the id of the response. */
 const searched = (times: number) => ({
-  ...{ of: 'web_search_anthropic', provider: 'anthropic', creditor: 'anthropic', beside: true, estimated: false },
-  ...{ vendorId: expect.stringMatching(/^msg_/), usage: { search: times, request: 1 } },
-  ...{ price: String(times * 10_550_000_000), cost: String(times * 10_000_000_000) },
+  of: 'web_search_anthropic',
+  provider: 'anthropic',
+  creditor: 'anthropic',
+  beside: true,
+  estimated: false,
+  vendorId: expect.stringMatching(/^msg_/),
+  usage: { search: times, request: 1 },
+  price: String(times * 10_550_000_000),
+  cost: String(times * 10_000_000_000),
 });
 
 let world: TestWorld;

@@ -54,7 +54,8 @@ describe.each([
 ])('a paused turn that is %s', (_, isStreamed) => {
   test('becomes one chat with all of its text, sources and usage', async () => {
     const body = {
-      ...{ model: CLAUDE, tools: [TOOL as never] },
+      model: CLAUDE,
+      tools: [TOOL as never],
       messages: [{ role: 'user' as const, content: `[[sandbox ${pause(2)}]]` }],
     };
     const chat = isStreamed
@@ -74,11 +75,9 @@ describe.each([
 
   test('becomes one message with a result for each search', async () => {
     const body = {
-      ...{
-        model: CLAUDE,
-        max_tokens: 500,
-        tools: [{ type: 'web_search_20250305' as const, name: 'web_search' as const }],
-      },
+      model: CLAUDE,
+      max_tokens: 500,
+      tools: [{ type: 'web_search_20250305' as const, name: 'web_search' as const }],
       messages: [{ role: 'user' as const, content: `[[sandbox ${pause(1)}]]` }],
     };
     const message = isStreamed
@@ -116,11 +115,9 @@ describe.each([
 
   test('that is not continued to its end has the stop reason of Anthropic in a message', async () => {
     const body = {
-      ...{
-        model: CLAUDE,
-        max_tokens: 500,
-        tools: [{ type: 'web_search_20250305' as const, name: 'web_search' as const }],
-      },
+      model: CLAUDE,
+      max_tokens: 500,
+      tools: [{ type: 'web_search_20250305' as const, name: 'web_search' as const }],
       messages: [{ role: 'user' as const, content: `[[sandbox ${ALWAYS}]]` }],
     };
     const message = isStreamed

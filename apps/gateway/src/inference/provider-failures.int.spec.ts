@@ -89,7 +89,9 @@ describe.each([false, true])("a problem of the operator's account (stream: %s)",
       const directive = `fault=${fault} at=${upstream}`;
       const failed = await world.sendChat(account, directive, { model: `test/${upstream}`, stream });
       expect([failed.status, failed.body.error.type, failed.headers.get('retry-after')]).toEqual([
-        ...[503, 'upstream_unavailable', '30'],
+        503,
+        'upstream_unavailable',
+        '30',
       ]);
       expect(failed.text).not.toMatch(/quota|billing|credit|limit|key|balance|model does/i);
       expect(await listAttempts()).toMatchObject([{ outcome: 'upstream_unavailable', status }]);
@@ -98,7 +100,8 @@ describe.each([false, true])("a problem of the operator's account (stream: %s)",
 
       endRests();
       const served = await world.sendChat(account, directive, {
-        ...{ model: `test/${upstream}-first`, stream },
+        model: `test/${upstream}-first`,
+        stream,
         provider: { order: [upstream], allow_fallbacks: true },
       });
       expect(served.status).toBe(200);

@@ -380,7 +380,10 @@ describe('the conversation service', () => {
       const items = [...(previous?.items ?? []), ...(whole as JsonObject[]), item(n)];
       const answered = [item(n)];
       const kept = await conversations.store({
-        ...{ accountId: 'a', id: idOf(n), outputItems: answered, loadedConversations: recalled },
+        accountId: 'a',
+        id: idOf(n),
+        outputItems: answered,
+        loadedConversations: recalled,
         conversation: { items, response: `{"n":${n}}` },
       });
       return kept ? conversations.load(reader, idOf(n)) : undefined;
@@ -392,14 +395,19 @@ describe('the conversation service', () => {
       const first = await turn(conversations, 1, [big]);
       const second = await turn(conversations, 2, [{ role: 'user', content: 'And?' }], first);
       expect(second?.items.map(({ content }) => String(content).slice(0, 8))).toEqual([
-        ...['xxxxxxxx', 'answer 1'],
-        ...['And?', 'answer 2'],
+        'xxxxxxxx',
+        'answer 1',
+        'And?',
+        'answer 2',
       ]);
       expect(written(stored)).toBeLessThan(500);
       const referring = ['msg_big', 'msg_1', 'msg_2'].map(refer);
       const third = await turn(conversations, 3, [referring[0], { role: 'user', content: 'New' }, referring[2]]);
       expect(third?.items.map(({ content }) => String(content).slice(0, 8))).toEqual([
-        ...['xxxxxxxx', 'New', 'answer 2', 'answer 3'],
+        'xxxxxxxx',
+        'New',
+        'answer 2',
+        'answer 3',
       ]);
       expect(third?.response).toBe('{"n":3}');
       expect(written(stored)).toBeLessThan(500);
@@ -445,8 +453,16 @@ describe('the conversation service', () => {
         last = await turn(conversations, n, [{ role: 'user', content: `${n}`.repeat(400_000) }], last);
       expect(owners.at(-1)).toBe('a: true, 4 steps'); // of decoding and parsing, for two batches
       expect(last?.items.map(({ content }) => String(content).slice(0, 8))).toEqual([
-        ...['Hi', 'answer 1', '22222222', 'answer 2', '33333333', 'answer 3'],
-        ...['44444444', 'answer 4', '55555555', 'answer 5'],
+        'Hi',
+        'answer 1',
+        '22222222',
+        'answer 2',
+        '33333333',
+        'answer 3',
+        '44444444',
+        'answer 4',
+        '55555555',
+        'answer 5',
       ]);
     });
 
@@ -482,7 +498,9 @@ describe('the response store', () => {
     const take = async (bytes: number) => void taken.push(bytes);
     const chain = await find('item_large', { by: 'item', reserveMemory: take });
     expect([chain?.id, chain?.parts.map(({ box }) => box.length), taken]).toEqual([
-      ...['resp_large_b', [45_000, 45_000], [120_000]],
+      'resp_large_b',
+      [45_000, 45_000],
+      [120_000],
     ]);
     await find('resp_large_b', { withoutPrevious: true, reserveMemory: take });
     expect(taken).toHaveLength(1);
@@ -617,7 +635,9 @@ describe('the storage of an account', () => {
     const [refused, keyed] = [await respond({ store: true }), await chat({ 'idempotency-key': 'k' })];
     expect([refused.status, refused.body.error.param]).toEqual([400, 'store']);
     expect([keyed.status, keyed.body.error.type, keyed.headers.has('retry-after')]).toEqual([
-      ...[429, 'rate_limit_error', true],
+      429,
+      'rate_limit_error',
+      true,
     ]);
     expect(await world.listEvents(payer)).toHaveLength(before.length);
     const [unasked, unkeyed] = [await respond({}), await chat({})];

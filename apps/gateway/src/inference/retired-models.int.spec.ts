@@ -42,7 +42,10 @@ const MODELS = [
   CHAT,
   createTestModel('test/middle', endpoints, { retires: '2027-01-14', successor: 'test/chat' }),
   createTestModel('test/old', endpoints, {
-    ...{ aliases: ['old-chat'], retires: RETIRES, successor: 'test/middle', variants: { thinking: 'test/chat' } },
+    aliases: ['old-chat'],
+    retires: RETIRES,
+    successor: 'test/middle',
+    variants: { thinking: 'test/chat' },
   }),
   createTestModel('test/last', endpoints, { retires: RETIRES }),
   createTestModel('test/shared', [
@@ -130,7 +133,9 @@ describe('each retired model of the catalogue', () => {
         model.id,
         410,
         expect.objectContaining({
-          ...{ type: 'invalid_request_error', code: 'model_retired', param: 'model' },
+          type: 'invalid_request_error',
+          code: 'model_retired',
+          param: 'model',
           message: `The model "${model.id}" was retired on ${model.retires}${advice}`,
         }),
       ]);
@@ -220,8 +225,10 @@ describe('a request for a retired model', () => {
 
   test('to a private model is 410 before its body is read', async () => {
     const headers = {
-      ...{ authorization: `Bearer ${account.apiKey}`, 'content-type': 'application/octet-stream' },
-      ...{ 'x-private-model': `${OLD_PRIVATE.id}-old`, 'ehbp-encapsulated-key': '0'.repeat(64) },
+      authorization: `Bearer ${account.apiKey}`,
+      'content-type': 'application/octet-stream',
+      'x-private-model': `${OLD_PRIVATE.id}-old`,
+      'ehbp-encapsulated-key': '0'.repeat(64),
     };
     const body = new Uint8Array(8);
     const { status, text } = await world.send('POST', '/private/v1/chat/completions', { headers, body, api: later });
@@ -253,7 +260,8 @@ test('a payment for a model that has retired since stays owed to its payer, who 
   const refused = await world.send('POST', route, { body, headers, api: later });
 
   expect([refused.status, refused.headers.has('www-authenticate'), refused.body.message]).toEqual([
-    ...[410, false],
+    410,
+    false,
     `The model "${body.model}" was retired on ${RETIRES}; use "black-forest-labs/flux-1-schnell"; the payment was not used and is owed to you: save its proof and contact the operator`,
   ]);
   const { data } = (await world.send('GET', '/v1/payments/charge', { headers, api: later })).body;
@@ -268,7 +276,9 @@ describe('before the end of a model', () => {
   ])('%s has a Sunset and a Link header', async (_, route, body) => {
     const { status, headers } = await world.post(route, body, account);
     expect([status, headers.get('sunset'), headers.get('link')]).toEqual([
-      ...[200, 'Fri, 11 Dec 2026 00:00:00 GMT', '</v1/models/test/middle>; rel="successor-version"'],
+      200,
+      'Fri, 11 Dec 2026 00:00:00 GMT',
+      '</v1/models/test/middle>; rel="successor-version"',
     ]);
   });
 
@@ -288,7 +298,8 @@ describe('before the end of a model', () => {
     const days = new Map(read.map(({ id, expirationDate }) => [id, expirationDate]));
     expect([days.get('test/old'), days.get('test/middle'), days.get('test/chat')]).toEqual([RETIRES, null, null]);
     expect((await world.get('/v1/models/test/old')).body).toMatchObject({
-      ...{ expiration_date: RETIRES, successor: 'test/middle' },
+      expiration_date: RETIRES,
+      successor: 'test/middle',
     });
   });
 

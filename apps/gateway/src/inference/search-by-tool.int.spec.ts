@@ -26,15 +26,16 @@ const TOOL = { type: 'web_search' };
 const BOOK = { type: 'function', function: { name: 'book', parameters: { type: 'object', properties: {} } } };
 const SEARCH = 'tool=web_search';
 const FEE = {
-  ...{
-    of: 'web_search',
-    provider: 'exa',
-    creditor: 'exa',
-    beside: true,
-    usage: { search: 1, request: 1 },
-    estimated: false,
-  },
-  ...{ vendorId: expect.any(String), price: '20000000000', cost: '7000000000', reportedCost: '7000000000' },
+  of: 'web_search',
+  provider: 'exa',
+  creditor: 'exa',
+  beside: true,
+  usage: { search: 1, request: 1 },
+  estimated: false,
+  vendorId: expect.any(String),
+  price: '20000000000',
+  cost: '7000000000',
+  reportedCost: '7000000000',
 };
 
 const MODELS = [

@@ -7,39 +7,39 @@ import { createForm, openTappedWorld, PIXEL, type TappedWorld, type TestAccount 
 
 /** Names of parameters that change the bill of a provider, and names that no provider knows. */
 const WORDS = [
-  ...[
-    'planted',
-    'service_tier',
-    'prediction',
-    'models',
-    'route',
-    'transforms',
-    'preset',
-    'prompt_cache_retention',
-    'store_at',
-  ],
-  ...[
-    'container',
-    'mcp_servers',
-    'inference_geo',
-    'speed_tier',
-    'betas',
-    'citations',
-    'cached_content',
-    'ttl',
-    'web_search',
-  ],
-  ...['num_inference_steps', 'enable_web_search', 'max_images', 'generate_audio', 'sync_mode', 'loras', 'image_urls'],
-  ...[
-    'input_fidelity',
-    'partial_images',
-    'guidance_scale',
-    'sampleCount',
-    'multichannel',
-    'callback',
-    'voice_settings',
-    'diarize',
-  ],
+  'planted',
+  'service_tier',
+  'prediction',
+  'models',
+  'route',
+  'transforms',
+  'preset',
+  'prompt_cache_retention',
+  'store_at',
+  'container',
+  'mcp_servers',
+  'inference_geo',
+  'speed_tier',
+  'betas',
+  'citations',
+  'cached_content',
+  'ttl',
+  'web_search',
+  'num_inference_steps',
+  'enable_web_search',
+  'max_images',
+  'generate_audio',
+  'sync_mode',
+  'loras',
+  'image_urls',
+  'input_fidelity',
+  'partial_images',
+  'guidance_scale',
+  'sampleCount',
+  'multichannel',
+  'callback',
+  'voice_settings',
+  'diarize',
 ];
 const MARK = 'planted-by-the-caller';
 /** Fields with content for the model, or with names that the caller chooses. `planted` changes only their arrays. */
@@ -114,7 +114,10 @@ const RESPONSE = {
 };
 const NO_CITATIONS = { citations: null }; // other values are rejected in Messages
 const MESSAGE = {
-  ...{ container: null, mcp_servers: null, inference_geo: null }, // here as well
+  // Messages rejects other values of these three as well.
+  container: null,
+  mcp_servers: null,
+  inference_geo: null,
   max_tokens: 64,
   system: [{ type: 'text', text: 'Be brief', ...NO_CITATIONS }],
   messages: [
@@ -124,7 +127,9 @@ const MESSAGE = {
       role: 'user',
       content: [
         {
-          ...{ type: 'tool_result', tool_use_id: 'c', ...NO_CITATIONS },
+          type: 'tool_result',
+          tool_use_id: 'c',
+          ...NO_CITATIONS,
           content: [{ type: 'text', text: '42', ...NO_CITATIONS }],
         },
       ],

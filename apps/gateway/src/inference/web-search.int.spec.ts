@@ -26,15 +26,16 @@ const MODELS = [
 ];
 /** The charge item of a search by Exa. */
 const SEARCHED = {
-  ...{
-    of: 'web_search',
-    provider: 'exa',
-    creditor: 'exa',
-    beside: true,
-    usage: { search: 1, request: 1 },
-    estimated: false,
-  },
-  ...{ vendorId: expect.any(String), price: '20000000000', cost: '7000000000', reportedCost: '7000000000' },
+  of: 'web_search',
+  provider: 'exa',
+  creditor: 'exa',
+  beside: true,
+  usage: { search: 1, request: 1 },
+  estimated: false,
+  vendorId: expect.any(String),
+  price: '20000000000',
+  cost: '7000000000',
+  reportedCost: '7000000000',
 };
 
 let world: TestWorld;

@@ -45,13 +45,26 @@ function contentOf({ operation }: Route, type: string) {
 }
 
 const TEXTS = [
-  ...['', ' ', '0', '-1', '1e999', 'null', '1:1', '9999x9999', '\0', '\ud800', '__proto__', '[[sandbox fault=400]]'],
-  ...['http://127.0.0.1/', 'http://[::1]:22/', 'https://169.254.169.254/latest/', 'file:///etc/passwd', 'x:y'],
-  ...[
-    'data:image/png;base64,AAAA',
-    'data:image/svg+xml;base64,PHN2Zy8+',
-    `data:image/png;base64,${PIXEL.toString('base64')}`,
-  ],
+  '',
+  ' ',
+  '0',
+  '-1',
+  '1e999',
+  'null',
+  '1:1',
+  '9999x9999',
+  '\0',
+  '\ud800',
+  '__proto__',
+  '[[sandbox fault=400]]',
+  'http://127.0.0.1/',
+  'http://[::1]:22/',
+  'https://169.254.169.254/latest/',
+  'file:///etc/passwd',
+  'x:y',
+  'data:image/png;base64,AAAA',
+  'data:image/svg+xml;base64,PHN2Zy8+',
+  `data:image/png;base64,${PIXEL.toString('base64')}`,
 ];
 const odd = fc.oneof(
   { weight: 6, arbitrary: fc.constantFrom<unknown>(...TEXTS) },
@@ -83,18 +96,14 @@ const SILENCE = Buffer.concat([
   Buffer.alloc(16_000),
 ]);
 const FILES = [
-  ...[
-    PIXEL,
-    PIXEL.subarray(0, 20),
-    Buffer.alloc(0),
-    Buffer.alloc(100_000),
-    Buffer.from('<svg/>'),
-    Buffer.from('%PDF-1.7'),
-  ],
-  ...[
-    Buffer.from('RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0', 'latin1'),
-    Buffer.from('ID3\x04\0\0\0\0\0\0\xff\xfb', 'latin1'),
-  ],
+  PIXEL,
+  PIXEL.subarray(0, 20),
+  Buffer.alloc(0),
+  Buffer.alloc(100_000),
+  Buffer.from('<svg/>'),
+  Buffer.from('%PDF-1.7'),
+  Buffer.from('RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0', 'latin1'),
+  Buffer.from('ID3\x04\0\0\0\0\0\0\xff\xfb', 'latin1'),
   Buffer.from('\0\0\0\x18ftypisom\0\0\0\0isomavc1', 'latin1'),
 ];
 const file = fc.tuple(

@@ -61,8 +61,14 @@ const sendAll = (path: string, requests: readonly object[]) =>
 
 test('images', async () => {
   const options = {
-    ...{ background: 'opaque', moderation: 'low', output_format: 'jpeg', output_compression: 50, user: 'someone' },
-    ...{ prompt: 'A coin', negative_prompt: 'people', seed: 7 },
+    background: 'opaque',
+    moderation: 'low',
+    output_format: 'jpeg',
+    output_compression: 50,
+    user: 'someone',
+    prompt: 'A coin',
+    negative_prompt: 'people',
+    seed: 7,
   };
   const requests = listServed('image', /text_to_image/).flatMap((one) =>
     listChoices(one).map((body, i) => ({ ...body, ...options, ...(i === 0 ? { n: 2 } : {}) })),
@@ -109,7 +115,9 @@ test('videos', async () => {
     '/v1/videos',
     listServed('video').flatMap((one) =>
       listChoices(one).map((body, i) => ({
-        ...{ ...body, ...options, prompt: i === 0 ? 'A harbour' : '[[sandbox fault=error]]' },
+        ...body,
+        ...options,
+        prompt: i === 0 ? 'A harbour' : '[[sandbox fault=error]]',
         ...(one.model.inputs.includes('image') ? { image_url: IMAGE } : {}),
       })),
     ),
@@ -240,7 +248,13 @@ test('failed data lookups', async () => {
 
 /** Providers of data without a schema of their messages. */
 const WITHOUT_CONTRACT = [
-  ...['clado', 'company-enrich', 'influencers-club', 'minerva', 'scrape-creators', 'twit', 'whitepages'],
+  'clado',
+  'company-enrich',
+  'influencers-club',
+  'minerva',
+  'scrape-creators',
+  'twit',
+  'whitepages',
 ];
 
 test('there are contracts for all requests but those to some data providers', () => {

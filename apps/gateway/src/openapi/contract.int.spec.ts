@@ -464,11 +464,21 @@ describe('responses that need more than an example', () => {
     );
     expect(new Set(takers.map(({ path }) => path.replace('/v1', '')))).toEqual(
       new Set([
-        ...['/chat/completions', '/completions', '/responses', '/responses/compact', '/embeddings', '/messages'],
-        ...['/images/generations', '/images/edits', '/videos'],
+        '/chat/completions',
+        '/completions',
+        '/responses',
+        '/responses/compact',
+        '/embeddings',
+        '/messages',
+        '/images/generations',
+        '/images/edits',
+        '/videos',
         ...['', '/api'].flatMap((at) => [`${at}/audio/speech`, `${at}/audio/transcriptions`]),
-        ...['/data/api/{provider}/{action}', '/data/x/{action}'],
-        ...['/keys', '/topup/create/{method}', '/topup/card/session'],
+        '/data/api/{provider}/{action}',
+        '/data/x/{action}',
+        '/keys',
+        '/topup/create/{method}',
+        '/topup/card/session',
       ]),
     );
     for (const place of places) {
@@ -514,8 +524,17 @@ async function loseDatabase(): Promise<void> {
 const READS: ReadonlySet<string> = new Set(['getBalance', 'countMessageTokens']);
 /** Routes that do not need PostgreSQL. */
 const NEED_NONE = [
-  ...['/topup/payment-methods', '/topup/card', '/media/{id}/{n}', '/audio/voices', '/audio/models'],
-  ...['/data/endpoints', '/private/attestation', '/health', '/health/live', '/openapi.json', '/docs'],
+  '/topup/payment-methods',
+  '/topup/card',
+  '/media/{id}/{n}',
+  '/audio/voices',
+  '/audio/models',
+  '/data/endpoints',
+  '/private/attestation',
+  '/health',
+  '/health/live',
+  '/openapi.json',
+  '/docs',
 ];
 
 test('every free read responds as documented without PostgreSQL: with 503 if it needs the database', async () => {

@@ -222,7 +222,11 @@ describe('any input', () => {
       );
     }
     const reached = [
-      ...['createChatCompletion 200', 'createChatCompletion 404', 'createKey 201', 'createTopup 201', 'updateKey 200'],
+      'createChatCompletion 200',
+      'createChatCompletion 404',
+      'createKey 201',
+      'createTopup 201',
+      'updateKey 200',
       ...first.flatMap(({ operation }) => [`${operation.operationId} 400`, `${operation.operationId} 401`]),
     ];
     if (USES_ALL_CASES) expect([...seen]).toEqual(expect.arrayContaining(reached));

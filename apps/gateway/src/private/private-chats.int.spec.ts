@@ -537,7 +537,9 @@ test('rejects a body that exceeds the size limit or the available money, without
     const answer = await request(`${world.api}/private/v1/chat/completions`, {
       method: 'POST',
       headers: {
-        ...{ authorization: `Bearer ${by.apiKey}`, 'x-private-model': CHEAP, accept: 'text/event-stream' },
+        authorization: `Bearer ${by.apiKey}`,
+        'x-private-model': CHEAP,
+        accept: 'text/event-stream',
         'ehbp-encapsulated-key': sealed.encapsulatedKey,
       },
       body: Readable.from(sealed.frames),
@@ -557,7 +559,9 @@ test('serves the next request of a connection after rejecting a request whose bo
   const client = new Client(world.api, { pipelining: 1 });
   const head = { authorization: `Bearer ${account.apiKey}`, 'x-private-model': 'private/none' };
   const refused = await client.request({
-    ...{ method: 'POST', path: '/private/v1/chat/completions', body: Buffer.alloc(8 * 1024 * 1024) },
+    method: 'POST',
+    path: '/private/v1/chat/completions',
+    body: Buffer.alloc(8 * 1024 * 1024),
     headers: { ...head, 'ehbp-encapsulated-key': 'a'.repeat(64) },
   });
   await refused.body.dump();

@@ -248,7 +248,10 @@ describe('a request for a session', () => {
     expect(status).toBe(201);
     expect(body).toEqual({
       invoice_id: expect.stringMatching(/^[A-Za-z0-9]{22}$/),
-      ...{ amount: 12.5, currency: 'USD', created_at: expect.any(Number), expires_at: body.created_at + 3_600 },
+      amount: 12.5,
+      currency: 'USD',
+      created_at: expect.any(Number),
+      expires_at: body.created_at + 3_600,
       checkout_url: `${world.api}/topup/checkout/${body.invoice_id}`,
       payment_page: expect.stringContaining('/stripe/pay/cs_test_'),
     });

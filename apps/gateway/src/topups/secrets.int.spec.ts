@@ -36,9 +36,15 @@ beforeAll(async () => {
   sandbox = await startSandbox({ port: 0 });
   const { url } = sandbox;
   world = await TestWorld.open({
-    ...{ LOG_LEVEL: 'trace', SANDBOX_PORT: new URL(url).port, PRIVATE_RELAYS: `${url.replace('http', 'ws')}/relay` },
-    ...{ LND_REST_URL: `${url}/lnd`, BTCPAY_URL: `${url}/btcpay`, BTCPAY_STORE_ID: 'sandbox' },
-    ...{ PHOENIXD_URL: `${url}/phoenixd`, CLN_REST_URL: `${url}/cln`, STRIPE_API_URL: url },
+    LOG_LEVEL: 'trace',
+    SANDBOX_PORT: new URL(url).port,
+    PRIVATE_RELAYS: `${url.replace('http', 'ws')}/relay`,
+    LND_REST_URL: `${url}/lnd`,
+    BTCPAY_URL: `${url}/btcpay`,
+    BTCPAY_STORE_ID: 'sandbox',
+    PHOENIXD_URL: `${url}/phoenixd`,
+    CLN_REST_URL: `${url}/cln`,
+    STRIPE_API_URL: url,
     ...PLANTED,
   });
   for (const name of LIGHTNING)

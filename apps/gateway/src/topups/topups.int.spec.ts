@@ -63,7 +63,12 @@ describe('a Lightning top-up', () => {
     const { body } = await create({ amount: 1000, currency: 'SATS' });
     const { invoice_id, amount, currency, created_at, expires_at, lightning_invoice } = body;
     expect((await world.get(`/topup/status/${invoice_id}`)).body).toEqual({
-      ...{ invoice_id, amount, currency, created_at, expires_at, lightning_invoice },
+      invoice_id,
+      amount,
+      currency,
+      created_at,
+      expires_at,
+      lightning_invoice,
       status: 'New',
       payment_method: 'Bitcoin Lightning',
       amount_paid: 0,

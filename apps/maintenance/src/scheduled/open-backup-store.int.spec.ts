@@ -11,8 +11,10 @@ test('an access key that the bucket of backups rejects is named until it is acce
   const rejected = new OperatorProblems(() => {});
   const store = await openBackupStore(
     readSettings({
-      ...{ S3_ENDPOINT: url, BACKUP_S3_BUCKET: 'backups' },
-      ...{ S3_ACCESS_KEY_ID: 'id', S3_SECRET_ACCESS_KEY: 'key' },
+      S3_ENDPOINT: url,
+      BACKUP_S3_BUCKET: 'backups',
+      S3_ACCESS_KEY_ID: 'id',
+      S3_SECRET_ACCESS_KEY: 'key',
     }),
     rejected,
   );

@@ -141,8 +141,11 @@ function toInvoiceJson(invoice: BtcPayInvoice, query: URLSearchParams, view: 'al
     amount: money.formatScaled(units, decimals),
     paidAmount: money.formatScaled(calculateTotals(invoice).paid, decimals),
     checkoutLink: `/btcpay/i/${id}`,
-    ...{ status, additionalStatus },
-    ...{ monitoringExpiration: monitoringEnds, expirationTime: expires, createdTime: created },
+    status,
+    additionalStatus,
+    monitoringExpiration: monitoringEnds,
+    expirationTime: expires,
+    createdTime: created,
     availableStatusesForManualMarking: ['Settled', 'Invalid'],
     archived: false,
     ...(withMethods
@@ -150,7 +153,9 @@ function toInvoiceJson(invoice: BtcPayInvoice, query: URLSearchParams, view: 'al
       : view === 'alone'
         ? { paymentMethods: [] }
         : {}),
-    ...{ type: 'Standard', currency: coin, metadata },
+    type: 'Standard',
+    currency: coin,
+    metadata,
     checkout: {
       speedPolicy,
       paymentMethods: [`${coin}-${kind}`],

@@ -35,10 +35,12 @@ export function parseTerms({ amount, currency, metadata = {}, checkout = {} }: B
   const { decimals } = getNetwork(coin);
   const chainUnits = parseAmount(amount, decimals);
   return {
-    ...{ coin, kind },
+    coin,
+    kind,
     units: kind === 'LN' ? chainUnits * 10n ** BigInt(LIGHTNING_DECIMALS - decimals) : chainUnits,
     decimals: kind === 'LN' ? LIGHTNING_DECIMALS : decimals,
-    ...{ speedPolicy, paymentTolerance: tolerance },
+    speedPolicy,
+    paymentTolerance: tolerance,
     ...parseTimes(times),
     metadata: parseObjectField('Metadata', metadata),
   };

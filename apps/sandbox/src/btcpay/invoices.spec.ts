@@ -5,8 +5,15 @@ import { type BtcPayInvoice, type BtcPayInvoiceTerms, Invoices } from './invoice
 
 const UNITS = 100_000n;
 const TERMS: BtcPayInvoiceTerms = {
-  ...{ coin: 'BTC', kind: 'CHAIN', units: UNITS, decimals: 8, speedPolicy: 'MediumSpeed' },
-  ...{ expirySeconds: 900, monitoringSeconds: 3_600, paymentTolerance: 0, metadata: { orderId: 'a' } },
+  coin: 'BTC',
+  kind: 'CHAIN',
+  units: UNITS,
+  decimals: 8,
+  speedPolicy: 'MediumSpeed',
+  expirySeconds: 900,
+  monitoringSeconds: 3_600,
+  paymentTolerance: 0,
+  metadata: { orderId: 'a' },
 };
 
 let now: number;
@@ -48,8 +55,10 @@ describe('an invoice over time', () => {
     pass(900);
     expect(statusOf(invoice)).toEqual(['Expired', 'PaidPartial']);
     expect(happened).toEqual([
-      ...['InvoiceCreated', 'InvoiceReceivedPayment'],
-      ...['InvoiceExpired', 'InvoiceExpiredPaidPartial'],
+      'InvoiceCreated',
+      'InvoiceReceivedPayment',
+      'InvoiceExpired',
+      'InvoiceExpiredPaidPartial',
     ]);
   });
 
@@ -61,7 +70,9 @@ describe('an invoice over time', () => {
     chain.mine(6);
     expect(statusOf(invoice)).toEqual(['Expired', 'PaidLate']);
     expect(happened.slice(2)).toEqual([
-      ...['InvoiceReceivedPayment', 'InvoicePaidAfterExpiration', 'InvoicePaymentSettled'],
+      'InvoiceReceivedPayment',
+      'InvoicePaidAfterExpiration',
+      'InvoicePaymentSettled',
     ]);
   });
 

@@ -98,9 +98,12 @@ export class Invoices {
       id: base58.encode(randomBytes(16)),
       terms,
       destination: this.createDestination(terms),
-      ...{ created, expires, monitoringEnds: expires + terms.monitoringSeconds },
+      created,
+      expires,
+      monitoringEnds: expires + terms.monitoringSeconds,
       payments: new Map(),
-      ...{ status: 'New', additionalStatus: 'None' },
+      status: 'New',
+      additionalStatus: 'None',
     };
     this.byId.set(invoice.id, invoice);
     this.byDestination.set(invoice.destination, invoice);

@@ -111,10 +111,15 @@ class ClnPeer {
       payment_preimage: preimage.toString('hex'),
     };
     return {
-      ...{ label, bolt11: paymentRequest, payment_hash: hash.toString('hex'), amount_msat: Number(msat) },
+      label,
+      bolt11: paymentRequest,
+      payment_hash: hash.toString('hex'),
+      amount_msat: Number(msat),
       status: state === 'SETTLED' ? 'paid' : state === 'OPEN' ? 'unpaid' : 'expired',
       ...paid,
-      ...{ description: memo, expires_at: created + expirySeconds, created_index: invoice.addIndex },
+      description: memo,
+      expires_at: created + expirySeconds,
+      created_index: invoice.addIndex,
       ...(payment ? { updated_index: payment.settleIndex } : {}),
     };
   }

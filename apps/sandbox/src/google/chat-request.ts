@@ -21,13 +21,35 @@ export interface GeminiChatRequest extends ProtocolRequest<ChatModel> {
 }
 
 const NAMES = [
-  ...['contents', 'systemInstruction', 'tools', 'toolConfig', 'generationConfig', 'safetySettings'],
-  ...['cachedContent', 'serviceTier'],
+  'contents',
+  'systemInstruction',
+  'tools',
+  'toolConfig',
+  'generationConfig',
+  'safetySettings',
+  'cachedContent',
+  'serviceTier',
 ];
 const CONFIG = [
-  ...['candidateCount', 'stopSequences', 'maxOutputTokens', 'temperature', 'topP', 'topK', 'seed', 'presencePenalty'],
-  ...['frequencyPenalty', 'responseMimeType', 'responseSchema', 'responseJsonSchema', 'responseLogprobs', 'logprobs'],
-  ...['responseModalities', 'thinkingConfig', 'mediaResolution', 'speechConfig', 'responseFormat'],
+  'candidateCount',
+  'stopSequences',
+  'maxOutputTokens',
+  'temperature',
+  'topP',
+  'topK',
+  'seed',
+  'presencePenalty',
+  'frequencyPenalty',
+  'responseMimeType',
+  'responseSchema',
+  'responseJsonSchema',
+  'responseLogprobs',
+  'logprobs',
+  'responseModalities',
+  'thinkingConfig',
+  'mediaResolution',
+  'speechConfig',
+  'responseFormat',
 ];
 const TOOLS = ['functionDeclarations', 'googleSearch', 'urlContext', 'codeExecution'];
 const DECLARATION = ['name', 'description', 'parameters', 'parametersJsonSchema', 'response', 'responseJsonSchema'];

@@ -18,8 +18,16 @@ export interface GeminiImageRequest {
 
 const NAMES = ['contents', 'generationConfig', 'safetySettings', 'systemInstruction', 'tools', 'toolConfig'];
 const CONFIG = [
-  ...['responseModalities', 'imageConfig', 'candidateCount', 'temperature', 'topP', 'topK', 'seed'],
-  ...['maxOutputTokens', 'stopSequences', 'thinkingConfig'],
+  'responseModalities',
+  'imageConfig',
+  'candidateCount',
+  'temperature',
+  'topP',
+  'topK',
+  'seed',
+  'maxOutputTokens',
+  'stopSequences',
+  'thinkingConfig',
 ];
 const IMAGE_CONFIG = ['aspectRatio', 'imageSize', 'personGeneration'];
 const MODALITIES = ['TEXT', 'IMAGE'];

@@ -99,7 +99,11 @@ async function parseOptions(call: Call, modes: Readonly<Record<string, string>>)
 
 function toWalletJson({ id, url, options, payments, requestCounts }: NwcWallet) {
   return {
-    ...{ id, nwc_url: url, mode: options.mode, delay_ms: options.delayMs, encryption: options.encryption },
+    id,
+    nwc_url: url,
+    mode: options.mode,
+    delay_ms: options.delayMs,
+    encryption: options.encryption,
     requests: [...requestCounts.values()].reduce((sum, count) => sum + count, 0),
     invoices: requestCounts.size,
     payments,

@@ -216,10 +216,18 @@ function toTransactionJson({
   payment,
 }: LightningInvoice) {
   return {
-    ...{ type: 'incoming' as const, state: payment ? ('settled' as const) : ('pending' as const) },
-    ...{ invoice: paymentRequest, description: memo, description_hash: '', payment_hash: hash.toString('hex') },
-    ...{ preimage: payment ? preimage.toString('hex') : '', amount: Number(payment?.msat ?? msat), fees_paid: 0 },
-    ...{ created_at: created, expires_at: created + expirySeconds, settled_at: payment?.at ?? 0 },
+    type: 'incoming' as const,
+    state: payment ? ('settled' as const) : ('pending' as const),
+    invoice: paymentRequest,
+    description: memo,
+    description_hash: '',
+    payment_hash: hash.toString('hex'),
+    preimage: payment ? preimage.toString('hex') : '',
+    amount: Number(payment?.msat ?? msat),
+    fees_paid: 0,
+    created_at: created,
+    expires_at: created + expirySeconds,
+    settled_at: payment?.at ?? 0,
   };
 }
 

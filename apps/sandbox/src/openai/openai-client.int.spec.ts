@@ -80,7 +80,8 @@ describe("OpenAI's own client", () => {
   test('gets a call of an allowed tool only', async () => {
     const tools = ['now', 'weather'].map((name) => ({ type: 'function' as const, function: { name } }));
     const allow = (name: string, mode: 'auto' | 'required') => ({
-      ...{ ...prompt('Hello'), tools },
+      ...prompt('Hello'),
+      tools,
       tool_choice: {
         type: 'allowed_tools' as const,
         allowed_tools: { mode, tools: [{ type: 'function', function: { name } }] },

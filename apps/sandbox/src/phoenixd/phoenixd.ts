@@ -84,9 +84,13 @@ export class PhoenixdPeer {
     const fee = this.fees.get(paymentHash) ?? 0n;
     const externalId = this.externalIds.get(paymentHash);
     return {
-      ...{ type: 'incoming_payment', subType: 'lightning', paymentHash, preimage: preimage.toString('hex') },
+      type: 'incoming_payment',
+      subType: 'lightning',
+      paymentHash,
+      preimage: preimage.toString('hex'),
       ...(externalId === undefined ? {} : { externalId }),
-      ...{ description: memo, invoice: paymentRequest },
+      description: memo,
+      invoice: paymentRequest,
       isPaid: payment !== undefined,
       isExpired: this.node.getUnixTime() > created + expirySeconds,
       requestedSat: Number(msat / MSAT_PER_SAT),

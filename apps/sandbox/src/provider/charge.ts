@@ -5,7 +5,10 @@ import type { SandboxModelOutput } from './model-output.ts';
 
 /** The price of a web search in USD. OpenRouter bills those of xAI at xAI's price. */
 const SEARCH_PRICES: Readonly<Record<string, string>> = {
-  ...{ anthropic: '0.01', openai: '0.01', google: '0.014', openrouter: '0.005' },
+  anthropic: '0.01',
+  openai: '0.01',
+  google: '0.014',
+  openrouter: '0.005',
 };
 
 /**

@@ -73,9 +73,20 @@ export class FakeStripeAccount {
       if (!URL.canParse(findText(params, name) ?? '')) throw invalidRequestError('Not a valid URL', name);
     const id = newId('cs_test');
     return this.store({
-      ...{ id, object: 'checkout.session', created, livemode: false, mode: 'payment' },
-      ...{ status: 'open', payment_status: 'unpaid', payment_intent: null, url: `${pages}/${id}`, expires_at },
-      ...{ amount_subtotal: amount, amount_total: amount, currency, currency_conversion: null },
+      id,
+      object: 'checkout.session',
+      created,
+      livemode: false,
+      mode: 'payment',
+      status: 'open',
+      payment_status: 'unpaid',
+      payment_intent: null,
+      url: `${pages}/${id}`,
+      expires_at,
+      amount_subtotal: amount,
+      amount_total: amount,
+      currency,
+      currency_conversion: null,
       total_details: { amount_discount: 0, amount_shipping: 0, amount_tax: 0 },
       adaptive_pricing: { enabled: findText(findParams(params, 'adaptive_pricing'), 'enabled') === 'true' },
       allow_promotion_codes: findText(params, 'allow_promotion_codes') === 'true',
@@ -130,7 +141,11 @@ export class FakeStripeAccount {
     if (session.status !== 'open' || session.expires_at <= this.getUnixTime())
       throw badRequestError('the session is not open');
     const intent = this.addObject('pi', 'payment_intent', {
-      ...{ amount: total, amount_received: 0, currency: session.currency, status: 'processing', latest_charge: null },
+      amount: total,
+      amount_received: 0,
+      currency: session.currency,
+      status: 'processing',
+      latest_charge: null,
       metadata: session.intent_metadata,
     });
     Object.assign(session, { status: 'complete', url: null, amount_total: total, payment_intent: intent.id });
@@ -143,9 +158,19 @@ export class FakeStripeAccount {
     if (session.payment_status === 'paid') throw badRequestError('the session is already paid');
     const { amount, currency } = intent;
     const charge = this.addObject('ch', 'charge', {
-      ...{ amount, amount_captured: amount, amount_refunded: 0, currency, captured: true, paid: true },
-      ...{ status: 'succeeded', disputed: false, refunded: false, balance_transaction: null, settled_in: settledIn },
-      ...{ payment_intent: intent.id, metadata: intent.metadata },
+      amount,
+      amount_captured: amount,
+      amount_refunded: 0,
+      currency,
+      captured: true,
+      paid: true,
+      status: 'succeeded',
+      disputed: false,
+      refunded: false,
+      balance_transaction: null,
+      settled_in: settledIn,
+      payment_intent: intent.id,
+      metadata: intent.metadata,
     });
     if (!feeLater) this.bookCharge(charge);
     Object.assign(intent, { status: 'succeeded', amount_received: amount, latest_charge: charge.id });
@@ -168,11 +193,13 @@ export class FakeStripeAccount {
     if (amount > refundable || amount <= 0)
       throw badRequestError(`a refund must be above 0 and at most ${refundable} cents`);
     const refund = this.addObject('re', 'refund', {
-      ...{ amount, currency: charge.currency, status: 'succeeded', reason: null, charge: charge.id },
-      ...{
-        payment_intent: charge.payment_intent,
-        balance_transaction: this.createBalanceTransaction(charge, -amount, 0).id,
-      },
+      amount,
+      currency: charge.currency,
+      status: 'succeeded',
+      reason: null,
+      charge: charge.id,
+      payment_intent: charge.payment_intent,
+      balance_transaction: this.createBalanceTransaction(charge, -amount, 0).id,
     });
     charge.amount_refunded += amount;
     charge.refunded = charge.amount_refunded === charge.amount;
@@ -199,11 +226,13 @@ export class FakeStripeAccount {
     const charge = this.getCharge(session);
     const amount = part ?? charge.amount;
     const dispute = this.addObject('du', 'dispute', {
-      ...{ amount, currency: charge.currency, status: 'needs_response', reason: 'fraudulent', charge: charge.id },
-      ...{
-        payment_intent: charge.payment_intent,
-        balance_transactions: [this.createBalanceTransaction(charge, -amount, DISPUTE_FEE)],
-      },
+      amount,
+      currency: charge.currency,
+      status: 'needs_response',
+      reason: 'fraudulent',
+      charge: charge.id,
+      payment_intent: charge.payment_intent,
+      balance_transactions: [this.createBalanceTransaction(charge, -amount, DISPUTE_FEE)],
     });
     charge.disputed = true;
     return ['charge.dispute.created', 'charge.dispute.funds_withdrawn'].map((type) => this.addEvent(type, dispute));

@@ -48,8 +48,14 @@ describe('a session', () => {
   test('is open and unpaid at first, and is paid on its payment page', async () => {
     const session = await create();
     expect(session).toMatchObject({
-      ...{ id: expect.stringMatching(/^cs_test_/), status: 'open', payment_status: 'unpaid', payment_intent: null },
-      ...{ amount_total: 2_500, currency: 'usd', metadata: { topup: 'abc' }, livemode: false },
+      id: expect.stringMatching(/^cs_test_/),
+      status: 'open',
+      payment_status: 'unpaid',
+      payment_intent: null,
+      amount_total: 2_500,
+      currency: 'usd',
+      metadata: { topup: 'abc' },
+      livemode: false,
     });
     const page = await fetch(String(session.url));
     expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('25.00 USD')]);
@@ -193,8 +199,10 @@ describe('a webhook', () => {
     await act(id, 'pay', { report: 'reordered' });
     await act(id, 'refund');
     expect((await arrived(4)).map(({ type }) => type)).toEqual([
-      ...['refund.created', 'charge.refunded'],
-      ...['checkout.session.completed', 'charge.succeeded'],
+      'refund.created',
+      'charge.refunded',
+      'checkout.session.completed',
+      'charge.succeeded',
     ]);
   });
 });

@@ -271,7 +271,10 @@ test('returns the extended amount, and later the charge, if the responses to ext
   };
   const accounts = { ...streams.accounts, run };
   const dependencies = {
-    ...{ clock: time, getProcessId: () => 'gateway-1', events: new MemoryEventStore(), reportError: () => {} },
+    clock: time,
+    getProcessId: () => 'gateway-1',
+    events: new MemoryEventStore(),
+    reportError: () => {},
   };
   const payer = new PayerFactory({ ...streams, accounts }, dependencies).forCaller({ accountId: id, keyId: null });
   const key = { keyId: 'k', name: 'k', hash: 'h', secret: { key: '', box: '' }, ...UNRESTRICTED_ACCESS, limit: null };

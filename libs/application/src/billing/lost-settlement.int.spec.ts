@@ -24,7 +24,10 @@ function startProcess(change: (streams: Streams) => Streams = (streams) => strea
   const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
   const streams = createStreams(store, NO_SNAPSHOTS, runtime);
   const factory = new PayerFactory(change(streams), {
-    ...{ clock, getProcessId: () => 'gateway-1', events: store, reportError: () => {} },
+    clock,
+    getProcessId: () => 'gateway-1',
+    events: store,
+    reportError: () => {},
   });
   return { streams, payer: factory.forCaller({ accountId: ACCOUNT, keyId: null }) };
 }
@@ -52,7 +55,11 @@ async function endOtherHolds(): Promise<void> {
 }
 
 const createRequest = () => ({
-  ...{ holdId: randomUUID(), query, minAmount: amount, maxAmount: amount, priceList: charge.priceList },
+  holdId: randomUUID(),
+  query,
+  minAmount: amount,
+  maxAmount: amount,
+  priceList: charge.priceList,
   lifetimeMs: 600_000,
 });
 

@@ -45,7 +45,8 @@ function begin(endpoints = [endpoint]) {
     reportError: (problem: string) => void alarms.push(problem),
   };
   return {
-    ...{ sale, hold },
+    sale,
+    hold,
     purchase: new Purchase(
       sale,
       { payer: {} as Payer, hold },
@@ -130,8 +131,15 @@ describe('a purchase', () => {
     expect(purchase.createCharge()?.items).toEqual([
       { ...sold, vendorId: 'gen-1', usage: { input: 2, request: 1 }, cost: '13', price: '26' },
       {
-        ...{ of: 'web_search', provider: 'exa', creditor: 'exa', beside: true, vendorId: 'exa-1', estimated: false },
-        ...{ usage: { search: 1, request: 1 }, cost: '12', price: '24' },
+        of: 'web_search',
+        provider: 'exa',
+        creditor: 'exa',
+        beside: true,
+        vendorId: 'exa-1',
+        estimated: false,
+        usage: { search: 1, request: 1 },
+        cost: '12',
+        price: '24',
       },
       { ...sold, usage: { input: 1, output: 1, request: 1 }, cost: '15', price: '30' },
     ]);

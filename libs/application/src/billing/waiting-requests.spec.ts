@@ -16,14 +16,21 @@ test('a request that has waited holds a part by the current measurements', async
     return { events: [], state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
   const dependencies = {
-    ...{ clock: new SystemClock(), getProcessId: () => 'gateway-1', events: new MemoryEventStore() },
+    clock: new SystemClock(),
+    getProcessId: () => 'gateway-1',
+    events: new MemoryEventStore(),
     reportError: () => {},
   };
   const factory = new PayerFactory({ accounts: { run } } as never, dependencies, { maxWaiting: 1, maxWaitMs: 60_000 });
   const request = {
-    ...{ holdId: 'r', query, priceList: 'p', lifetimeMs: 1_000 },
-    ...{ minAmount: money.parseUsd('1'), maxAmount: money.parseUsd('1') },
-    ...{ partial: partial('0.5'), updatePartial: () => partial('0.2') },
+    holdId: 'r',
+    query,
+    priceList: 'p',
+    lifetimeMs: 1_000,
+    minAmount: money.parseUsd('1'),
+    maxAmount: money.parseUsd('1'),
+    partial: partial('0.5'),
+    updatePartial: () => partial('0.2'),
   };
   await expect(factory.forCaller({ accountId: 'a', keyId: null }).hold(request)).rejects.toThrow('running request');
   expect(commands.map((command) => command.type === 'HoldFunds' && command.data.partialHold)).toEqual([

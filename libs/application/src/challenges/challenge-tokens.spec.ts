@@ -6,8 +6,10 @@ import { matchesChallenge } from './challenge-tokens.ts';
 
 const tokens = new ChallengeTokens(new Secrets(Buffer.alloc(32, 1)));
 const terms = {
-  ...{ id: Buffer.alloc(32, 7).toString('base64url'), paymentHash: 'ab'.repeat(32) },
-  ...{ request: 'digest', usableUntil: 1_795_000_000_000 },
+  id: Buffer.alloc(32, 7).toString('base64url'),
+  paymentHash: 'ab'.repeat(32),
+  request: 'digest',
+  usableUntil: 1_795_000_000_000,
 };
 
 test.each([

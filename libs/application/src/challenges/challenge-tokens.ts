@@ -100,13 +100,12 @@ function serializeMacaroon({ location, identifier, conditions, signature }: Maca
   const end = Buffer.of(MACAROON_FIELDS.end);
   return Buffer.concat([
     Buffer.of(FORMAT),
-    ...[
-      encodeField(MACAROON_FIELDS.location, Buffer.from(location)),
-      encodeField(MACAROON_FIELDS.identifier, identifier),
-      end,
-    ],
+    encodeField(MACAROON_FIELDS.location, Buffer.from(location)),
+    encodeField(MACAROON_FIELDS.identifier, identifier),
+    end,
     ...conditions.flatMap((condition) => [encodeField(MACAROON_FIELDS.identifier, Buffer.from(condition)), end]),
-    ...[end, encodeField(MACAROON_FIELDS.signature, signature)],
+    end,
+    encodeField(MACAROON_FIELDS.signature, signature),
   ]);
 }
 

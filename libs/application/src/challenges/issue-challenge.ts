@@ -94,8 +94,13 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
     const units = convertToUnits(params.price, coin, rate.value);
     const description = describeQuery(params.query);
     const paymentRequest = {
-      ...{ topupId: generateBase62(REFERENCE_LENGTH), coin, kind: terms.destination, units },
-      ...{ memo: description, expirySeconds: INVOICE_EXPIRY_SECONDS, confirmations: terms.confirmations },
+      topupId: generateBase62(REFERENCE_LENGTH),
+      coin,
+      kind: terms.destination,
+      units,
+      memo: description,
+      expirySeconds: INVOICE_EXPIRY_SECONDS,
+      confirmations: terms.confirmations,
     };
     const { lightningTimeoutMs } = paymentMethods;
     const { backend, payment } = await createPaymentAtFirst(backends, paymentRequest, lightningTimeoutMs);
@@ -113,10 +118,22 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
     const id = toChallengeId(parameters, this.keys[0] as Buffer);
     const usableUntil = Date.parse(expiresAt) + TOKEN_USABLE_MS;
     const data: ChallengeIssued['data'] = {
-      ...{ id, query: params.query, price: money.toJsonAmount(params.price), priceList: params.priceList },
-      ...{ request: params.request, method: terms.method, coin: coin.code, units: units.toString() },
-      ...{ worth: money.toJsonAmount(convertToUsd(units, coin, rate.value)), rate, backend: backend.name },
-      ...{ reference: payment.reference, paymentHash, expiresAt, usableUntil: clock.toInstant(usableUntil), at },
+      id,
+      query: params.query,
+      price: money.toJsonAmount(params.price),
+      priceList: params.priceList,
+      request: params.request,
+      method: terms.method,
+      coin: coin.code,
+      units: units.toString(),
+      worth: money.toJsonAmount(convertToUsd(units, coin, rate.value)),
+      rate,
+      backend: backend.name,
+      reference: payment.reference,
+      paymentHash,
+      expiresAt,
+      usableUntil: clock.toInstant(usableUntil),
+      at,
     };
     const stream = toChallengeStreamId(id);
     await streams.challenges.run(stream, { type: 'IssueChallenge', data }, { ...cause, correlationId: stream });

@@ -6,7 +6,11 @@ import { getByPath } from './field-paths.ts';
 import { parseDataLookup, type RawDataLookup } from './parse-data-lookup.ts';
 
 const SEARCH = {
-  ...{ provider: 'web', action: 'search', method: 'POST', path: '/search', headers: { 'x-fields': 'a' } },
+  provider: 'web',
+  action: 'search',
+  method: 'POST',
+  path: '/search',
+  headers: { 'x-fields': 'a' },
   always: { stream: false },
   caps: { numResults: { max: 10, default: 5 }, 'contents.pages': { max: 3 }, urls: { max: 2 } },
   billed: { count: 'results', cap: 'numResults' },
@@ -19,7 +23,10 @@ const SEARCH = {
 } as unknown as DataEndpoint;
 
 const POSTS = {
-  ...{ provider: 'x', action: 'tweets', method: 'GET', path: '/users/{id}/tweets:list' },
+  provider: 'x',
+  action: 'tweets',
+  method: 'GET',
+  path: '/users/{id}/tweets:list',
   caps: { max_results: { max: 20, default: 10 } },
   always: { fields: 'id' },
   parameters: { type: 'object', properties: { open: { type: 'boolean' } } },
@@ -53,7 +60,11 @@ describe('a body', () => {
   test('is sent with its own fields unchanged, and the field and header that the entry adds', () => {
     const body = { query: 'x', nested: [{ a: null }], numResults: 3 };
     expect(post(body)).toEqual({
-      ...{ method: 'POST', path: '/search', query: [], headers: { 'x-fields': 'a' }, maxResults: 3 },
+      method: 'POST',
+      path: '/search',
+      query: [],
+      headers: { 'x-fields': 'a' },
+      maxResults: 3,
       body: { ...body, stream: false },
     });
   });
@@ -72,7 +83,9 @@ describe('a body', () => {
 
   test('cannot set the fields that the entry sets, even in another spelling', () => {
     expect(sent({ stream: true, Stream: true, ſtream: true, 'stream[]': true })).toEqual({
-      ...{ query: 'x', numResults: 5, stream: false },
+      query: 'x',
+      numResults: 5,
+      stream: false,
     });
   });
 
@@ -150,7 +163,11 @@ describe('a query', () => {
       ['fields', 'id'],
     ];
     expect(get({ id: '12', a: 'ü', b: ['1', '2'], open: 'true', fields: '*', Fields: '*' })).toEqual({
-      ...{ method: 'GET', path: '/users/12/tweets:list', headers: {}, maxResults: 0, query },
+      method: 'GET',
+      path: '/users/12/tweets:list',
+      headers: {},
+      maxResults: 0,
+      query,
     });
   });
 

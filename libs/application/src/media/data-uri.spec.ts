@@ -14,23 +14,24 @@ test.each([
 });
 
 test.each([
-  ...[
-    '',
-    'data:',
-    'data:,abc',
-    'data:image/png,abc',
-    'data:image/png;base64,',
-    'data:image/png;base64',
-    'image/png;base64,AA==',
-  ],
-  ...['data:image/png;base64,A', 'data:image/png;base64,AA', 'data:image/png;base64,AA=', 'data:image/png;base64,A=AA'],
-  ...[
-    'data:image/png;base64,AA==\n',
-    'data:image/png;base64, AA==',
-    'data:image/png;base64,A_-A',
-    'data:image/png;base64,AA%3D%3D',
-  ],
-  ...['http://data:image/png;base64,AA==', 'data:image;base64,AA==', `data:image/${'x'.repeat(300)};base64,AA==`],
+  '',
+  'data:',
+  'data:,abc',
+  'data:image/png,abc',
+  'data:image/png;base64,',
+  'data:image/png;base64',
+  'image/png;base64,AA==',
+  'data:image/png;base64,A',
+  'data:image/png;base64,AA',
+  'data:image/png;base64,AA=',
+  'data:image/png;base64,A=AA',
+  'data:image/png;base64,AA==\n',
+  'data:image/png;base64, AA==',
+  'data:image/png;base64,A_-A',
+  'data:image/png;base64,AA%3D%3D',
+  'http://data:image/png;base64,AA==',
+  'data:image;base64,AA==',
+  `data:image/${'x'.repeat(300)};base64,AA==`,
 ])('rejects %s', async (text) => {
   await expect(parseDataUri(text, 100)).rejects.toMatchObject({ name: 'DownloadError', reason: 'rejected' });
 });

@@ -10,8 +10,23 @@ afterAll(() => counter.close());
 
 const ENGLISH = 'Every coin that comes in is counted twice. ';
 const WORDS = fc.constantFrom(
-  ...['every', ' coin', 'That', "'s", " I'll", '2026', ' 12.345,67', '\n\n', '   ', '(a)', 'ledger_', 'é'],
-  ...['記帳', '。', '🎉', '\t', '-'],
+  'every',
+  ' coin',
+  'That',
+  "'s",
+  " I'll",
+  '2026',
+  ' 12.345,67',
+  '\n\n',
+  '   ',
+  '(a)',
+  'ledger_',
+  'é',
+  '記帳',
+  '。',
+  '🎉',
+  '\t',
+  '-',
 );
 const cl100k = { encoding: 'cl100k_base' } as const;
 

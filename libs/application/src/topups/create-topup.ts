@@ -112,10 +112,18 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
     if (payment.destination.kind !== kind)
       throw new UpstreamError('upstream_error', `${backend.name} created no ${kind}`);
     const data: InvoiceIssued['data'] = {
-      ...{ accountId, method: terms.method, coin: coin.code, requested },
-      ...{ usd: money.toJsonAmount(priced.value), units: priced.units.toString(), rate },
-      ...{ backend: backend.name, reference: payment.reference, destination: payment.destination },
-      ...{ bonusPercent: bonus?.percent ?? 0, confirmations },
+      accountId,
+      method: terms.method,
+      coin: coin.code,
+      requested,
+      usd: money.toJsonAmount(priced.value),
+      units: priced.units.toString(),
+      rate,
+      backend: backend.name,
+      reference: payment.reference,
+      destination: payment.destination,
+      bonusPercent: bonus?.percent ?? 0,
+      confirmations,
       expiresAt: getInvoiceExpiry(payment, paymentRequest, at),
       at,
     };

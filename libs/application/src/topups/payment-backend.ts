@@ -47,7 +47,8 @@ const RETRY_AFTER_SECONDS = 5;
 export function monitorBackend(backend: PaymentBackend, monitor: ServiceMonitor): PaymentBackend {
   const { name, maxBatchSize } = backend;
   return {
-    ...{ name, maxBatchSize },
+    name,
+    maxBatchSize,
     createPayment: (payment) => callMonitored(monitor, () => backend.createPayment(payment)),
     fetchPayments: (references, received) => callMonitored(monitor, () => backend.fetchPayments(references, received)),
     async *subscribe(signal) {

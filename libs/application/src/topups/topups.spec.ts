@@ -246,8 +246,13 @@ describe('an invoice', () => {
         stream: `topup-${topupId}`,
         type: 'InvoiceIssued',
         data: {
-          ...{ coin: 'BTC', units: '1000000', backend: 'lnd', reference: HASH.toString('hex') },
-          ...{ bonusPercent: 5, confirmations: 0, expiresAt: '2026-11-20T12:15:00.000Z' },
+          coin: 'BTC',
+          units: '1000000',
+          backend: 'lnd',
+          reference: HASH.toString('hex'),
+          bonusPercent: 5,
+          confirmations: 0,
+          expiresAt: '2026-11-20T12:15:00.000Z',
         },
       },
     ]);
@@ -299,7 +304,9 @@ describe('a report of a payment backend', () => {
   const change: fc.Arbitrary<PaymentAdjustment> = fc.record({ id: words, units: signed, why: words });
   const changes = fc.oneof(fc.constant([]), fc.tuple(change), fc.tuple(change, change));
   const payments: fc.Arbitrary<BackendPayment> = fc.record({
-    ...{ reference: fc.constant('r'), id: fc.oneof(fc.constant('p'), words), units: amount },
+    reference: fc.constant('r'),
+    id: fc.oneof(fc.constant('p'), words),
+    units: amount,
     confirmations: fc.constantFrom<BackendPayment['confirmations']>(
       'final',
       'pending',
@@ -308,7 +315,8 @@ describe('a report of a payment backend', () => {
       Number.MAX_SAFE_INTEGER,
     ),
     receivedAt: fc.constantFrom(NOW, '2026-11-20T23:00:00.000Z', '9999-12-31T23:59:59.999Z'),
-    ...{ fees: changes, reversals: changes },
+    fees: changes,
+    reversals: changes,
   });
   const rate = fc.constantFrom('0.000000000001', '1', '999999999999.999999999999');
 

@@ -29,8 +29,16 @@ const AC3_BYTES = 64;
 const ANY_SIZE = Number.POSITIVE_INFINITY;
 /** Bits per PCM sample (QuickTime File Format); 0 if the sample description specifies them. */
 const PCM_BITS: Readonly<Record<string, number>> = {
-  ...{ 'raw ': 0, NONE: 0, twos: 0, sowt: 0, ulaw: 8, alaw: 8 },
-  ...{ in24: 24, in32: 32, fl32: 32, fl64: 64 },
+  'raw ': 0,
+  NONE: 0,
+  twos: 0,
+  sowt: 0,
+  ulaw: 8,
+  alaw: 8,
+  in24: 24,
+  in32: 32,
+  fl32: 32,
+  fl64: 64,
 };
 /** Object types of MPEG-2 and MPEG-1 audio in `esds`. */
 const MPEG_AUDIO: ReadonlySet<number> = new Set([0x69, 0x6b]);

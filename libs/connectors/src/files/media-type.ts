@@ -16,9 +16,20 @@ const MEDIA_TYPE_ALIASES: Readonly<Record<string, string>> = {
 
 /** All other types are unsupported, in particular those that a browser would execute: SVG, HTML, PDF. */
 const SUPPORTED_TYPES: ReadonlySet<string> = new Set([
-  ...['image/png', 'image/jpeg', 'image/webp', 'image/gif'],
-  ...['video/mp4', 'video/webm', 'video/quicktime', 'video/mpeg'],
-  ...['audio/mpeg', 'audio/mp4', 'audio/wav', 'audio/ogg', 'audio/flac', 'audio/aac'],
+  'image/png',
+  'image/jpeg',
+  'image/webp',
+  'image/gif',
+  'video/mp4',
+  'video/webm',
+  'video/quicktime',
+  'video/mpeg',
+  'audio/mpeg',
+  'audio/mp4',
+  'audio/wav',
+  'audio/ogg',
+  'audio/flac',
+  'audio/aac',
 ]);
 
 /** @returns undefined for an unknown or unsupported type */

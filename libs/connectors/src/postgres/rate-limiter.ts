@@ -174,8 +174,15 @@ export class PostgresRateLimiter extends RateLimiter {
     const { rate, seconds } = LIMITS[key];
     const points = this.rates[rate];
     return new RateLimiterPostgres({
-      ...{ storeClient: this.pool, storeType: 'pool', schemaName: 'limits', tableName: 'counted', tableCreated: true },
-      ...{ keyPrefix: key, points, duration: seconds, clearExpiredByTimeout: false },
+      storeClient: this.pool,
+      storeType: 'pool',
+      schemaName: 'limits',
+      tableName: 'counted',
+      tableCreated: true,
+      keyPrefix: key,
+      points,
+      duration: seconds,
+      clearExpiredByTimeout: false,
     });
   }
 }

@@ -34,7 +34,12 @@ beforeEach(() => {
 
 const picture = new Blob([PIXEL], { type: 'image/png' });
 const call = (more: Partial<ImageCall> = {}): ImageCall => ({
-  ...{ model: 'maker/model', prompt: 'A coin', images: [], count: 1, parameters: {}, wireMapping: {} },
+  model: 'maker/model',
+  prompt: 'A coin',
+  images: [],
+  count: 1,
+  parameters: {},
+  wireMapping: {},
   signal: new AbortController().signal,
   ...more,
 });
@@ -219,7 +224,9 @@ describe("fal's images", () => {
 
 describe("Google's images", () => {
   const usageMetadata = {
-    ...{ promptTokenCount: 1_124, candidatesTokenCount: 1_130, thoughtsTokenCount: 64 },
+    promptTokenCount: 1_124,
+    candidatesTokenCount: 1_130,
+    thoughtsTokenCount: 64,
     promptTokensDetails: [
       { modality: 'TEXT', tokenCount: 4 },
       { modality: 'IMAGE', tokenCount: 1_120 },

@@ -74,7 +74,9 @@ interface Protocol<Name> {
  * The public API accepts about one call per second from an IP address.
  */
 const krakenProtocol: Protocol<readonly [requestName: string, responseName: string]> = {
-  ...{ name: 'kraken', intervalMs: 10_000, freshMs: 60_000 },
+  name: 'kraken',
+  intervalMs: 10_000,
+  freshMs: 60_000,
   findName: ({ kraken }) => kraken,
   formatPath: ([requestName]) => `/0/public/Ticker?pair=${encodeURIComponent(requestName)}`,
   parseResponse(response, [, responseName]) {
@@ -94,7 +96,9 @@ const krakenProtocol: Protocol<readonly [requestName: string, responseName: stri
  * no time. The documented limit is 10,000 calls per hour for a key; calls without one have no documented limit.
  */
 const coinbaseProtocol: Protocol<string> = {
-  ...{ name: 'coinbase', intervalMs: 10_000, freshMs: 60_000 },
+  name: 'coinbase',
+  intervalMs: 10_000,
+  freshMs: 60_000,
   findName: ({ coinbase }) => coinbase,
   formatPath: (pair) => `/v2/prices/${encodeURIComponent(pair)}/spot`,
   parseResponse(response, pair) {
@@ -110,7 +114,9 @@ const coinbaseProtocol: Protocol<string> = {
  * the free plan allows 30 calls per minute and 10,000 per month.
  */
 const coinGeckoProtocol: Protocol<string> = {
-  ...{ name: 'coingecko', intervalMs: 60_000, freshMs: 180_000 },
+  name: 'coingecko',
+  intervalMs: 60_000,
+  freshMs: 180_000,
   findName: ({ coingecko }) => coingecko,
   formatPath: (id) =>
     `/api/v3/simple/price?ids=${encodeURIComponent(id)}&vs_currencies=usd&include_last_updated_at=true&precision=full`,
@@ -153,7 +159,10 @@ function createSource<Name>(
   const { name, intervalMs, freshMs, findName: nameOf, formatPath, parseResponse } = protocol;
   const { host, pathname } = new URL(url); // without credentials
   return {
-    ...{ name, key: `${name} ${host}${pathname}`, intervalMs, freshMs },
+    name,
+    key: `${name} ${host}${pathname}`,
+    intervalMs,
+    freshMs,
     canQuote: (names) => nameOf(names) !== undefined,
     async fetchPrice(names, options) {
       const { now } = options;

@@ -18,7 +18,8 @@ const SETTINGS = { maxSpreadPercent: 2, maxJumpPercent: 20, loneSourceCoins: [] 
 const MINUTE = 60_000;
 const JUMP = { code: 'upstream_unavailable', message: expect.stringMatching(/: the rate has jumped$/) };
 const MOVING = {
-  ...{ code: 'upstream_unavailable', retryAfterSeconds: expect.any(Number) },
+  code: 'upstream_unavailable',
+  retryAfterSeconds: expect.any(Number),
   message: expect.stringMatching(/: the rate moves too fast for its sources$/),
 };
 const THREE = ['/coinbase', '/coingecko', '/kraken'];

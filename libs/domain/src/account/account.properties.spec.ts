@@ -51,7 +51,9 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
       data: {
         ...data,
         ...(reverses === undefined ? {} : { reverses }),
-        ...{ amount: isDebit ? money.negate(amount) : amount, reason: '', actor: { name: 'alice', isVerified: false } },
+        amount: isDebit ? money.negate(amount) : amount,
+        reason: '',
+        actor: { name: 'alice', isVerified: false },
         at: instant(hour),
       },
     })),
@@ -61,8 +63,11 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
       type: 'ReverseCredit' as const,
       data: {
         ...data,
-        ...{ amount: money.negate(amount), bonus: money.negate(bonus) },
-        ...{ method: 'btc-lightning', why: 'refunded', at: instant(hour) },
+        amount: money.negate(amount),
+        bonus: money.negate(bonus),
+        method: 'btc-lightning',
+        why: 'refunded',
+        at: instant(hour),
       },
     })),
   fc

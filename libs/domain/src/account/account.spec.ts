@@ -115,7 +115,13 @@ describe('credit', () => {
 
 describe('the reversal of a credit', () => {
   const reversal = (amount: PicoUsd, more: object = {}) => ({
-    ...{ reversalId: 'r1', creditId: 'c1', method: 'btc-lightning', amount, bonus: ZERO_USD, why: 'refunded', at },
+    reversalId: 'r1',
+    creditId: 'c1',
+    method: 'btc-lightning',
+    amount,
+    bonus: ZERO_USD,
+    why: 'refunded',
+    at,
     ...more,
   });
   const reverse = (amount: PicoUsd, more: object = {}): AccountCommand => ({

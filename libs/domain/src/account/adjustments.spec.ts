@@ -21,7 +21,11 @@ const adjust = (adjustmentId: string, dollars: string, more: object = {}): Accou
 const held: AccountEvent = {
   type: 'FundsHeld',
   data: {
-    ...{ holdId: 'h', keyId: null, amount: pico('4'), expiresAt: at, at },
+    holdId: 'h',
+    keyId: null,
+    amount: pico('4'),
+    expiresAt: at,
+    at,
     query: { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false },
   },
 };

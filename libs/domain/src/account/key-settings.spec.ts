@@ -128,9 +128,13 @@ describe('a hold by an API key', () => {
   const hold = (model: string, amount = '1'): AccountCommand => ({
     type: 'HoldFunds',
     data: {
-      ...{ holdId: 'h', keyId: 'k1', minAmount: parseUsd(amount), maxAmount: parseUsd(amount) },
+      holdId: 'h',
+      keyId: 'k1',
+      minAmount: parseUsd(amount),
+      maxAmount: parseUsd(amount),
       query: { model, type: 'chat_completion', source: 'api', online: false, free: false },
-      ...{ expiresAt: '2026-11-20T12:10:00.000Z', at },
+      expiresAt: '2026-11-20T12:10:00.000Z',
+      at,
     },
   });
   const isHeld = (command: AccountCommand, ...past: readonly AccountEvent[]) =>
@@ -162,8 +166,12 @@ describe('a hold by an API key', () => {
     const extend = (isFinal: boolean): AccountCommand => ({
       type: 'ExtendHold',
       data: {
-        ...{ holdId: 'h', minAmount: parseUsd('2'), targetAmount: parseUsd('2'), knownAmount: parseUsd('1') },
-        ...{ isFinal, at },
+        holdId: 'h',
+        minAmount: parseUsd('2'),
+        targetAmount: parseUsd('2'),
+        knownAmount: parseUsd('1'),
+        isFinal,
+        at,
       },
     });
     const past = [opened, keyed(), credited, held, updated({ blocked: true })] as const;

@@ -15,8 +15,15 @@ const opened = (limit: string | null): readonly AccountEvent[] => [
   {
     type: 'KeyCreated',
     data: {
-      ...{ keyId: 'k1', name: 'Default', hash: 'h', secret: { key: 'x', box: 'y' }, ...UNRESTRICTED_ACCESS },
-      ...{ limit: limit === null ? null : pico(limit), resetPeriod: null, expireAt: null, at },
+      keyId: 'k1',
+      name: 'Default',
+      hash: 'h',
+      secret: { key: 'x', box: 'y' },
+      ...UNRESTRICTED_ACCESS,
+      limit: limit === null ? null : pico(limit),
+      resetPeriod: null,
+      expireAt: null,
+      at,
     },
   },
 ];

@@ -52,8 +52,14 @@ export interface OpenAttempt {
 }
 
 export const INITIAL_AUTO_TOPUP: AutoTopupState = {
-  ...{ wallet: undefined, attempt: undefined, attempts: 0, failures: 0, notBefore: undefined, paused: undefined },
-  ...{ dailyUsage: { date: '', attempts: 0, amount: ZERO_USD }, token: 0 },
+  wallet: undefined,
+  attempt: undefined,
+  attempts: 0,
+  failures: 0,
+  notBefore: undefined,
+  paused: undefined,
+  dailyUsage: { date: '', attempts: 0, amount: ZERO_USD },
+  token: 0,
 };
 
 export function evolveAutoTopup(state: AutoTopupState, event: AutoTopupEvent): AutoTopupState {
@@ -106,8 +112,16 @@ function startAttempt(
   const amount = money.parseJsonAmount(data.amount);
   const before = getDailyUsage(state, at);
   const attempt: OpenAttempt = {
-    ...{ number, topupId, amount, invoice: undefined, requests: 0, pendingRequest: undefined },
-    ...{ unanswered: [], payer: undefined, unresolvedRequests: 0, nextRequestAt: at },
+    number,
+    topupId,
+    amount,
+    invoice: undefined,
+    requests: 0,
+    pendingRequest: undefined,
+    unanswered: [],
+    payer: undefined,
+    unresolvedRequests: 0,
+    nextRequestAt: at,
   };
   const dailyUsage = { date: before.date, attempts: before.attempts + 1, amount: money.add(before.amount, amount) };
   return { ...state, attempt, attempts: number, paused: undefined, notBefore: undefined, dailyUsage };

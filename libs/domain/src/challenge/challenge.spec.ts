@@ -26,17 +26,22 @@ const worth = parseUsd('0.0119');
 const issue: ChallengeCommand = {
   type: 'IssueChallenge',
   data: {
-    ...{
-      id: 'id',
-      query,
-      price: price.toString(),
-      priceList: 'p',
-      request: 'digest',
-      method: 'btc-lightning',
-      coin: 'BTC',
-    },
-    ...{ units: '14000', worth: worth.toString(), rate: { value: '85000', source: 'kraken', at } },
-    ...{ backend: 'lnd', reference: 'ref', paymentHash: 'hash', expiresAt, usableUntil, at },
+    id: 'id',
+    query,
+    price: price.toString(),
+    priceList: 'p',
+    request: 'digest',
+    method: 'btc-lightning',
+    coin: 'BTC',
+    units: '14000',
+    worth: worth.toString(),
+    rate: { value: '85000', source: 'kraken', at },
+    backend: 'lnd',
+    reference: 'ref',
+    paymentHash: 'hash',
+    expiresAt,
+    usableUntil,
+    at,
   },
 };
 const claim = (holdId: string, more: Partial<ChallengeProofClaim & { at: string }> = {}): ChallengeCommand => ({
@@ -132,7 +137,11 @@ describe('a challenge', () => {
     const lost = (holdId: string, cost: PicoUsd): ChallengeCommand => ({
       type: 'ReleaseHold',
       data: {
-        ...{ holdId, errorCode: 'upstream_error', reason: '', attempts: [], at },
+        holdId,
+        errorCode: 'upstream_error',
+        reason: '',
+        attempts: [],
+        at,
         absorbed: createCharge({ price: '0', cost: cost.toString() }),
       },
     });

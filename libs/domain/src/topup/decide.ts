@@ -235,8 +235,14 @@ function createReversalEvents(
   );
   const { accountId, method, coin, payment: paymentId, market } = data;
   const reversal: PaymentReversed['data'] = {
-    ...{ accountId, method, reversalId: id, payment: paymentId, coin, units: units.toString() },
-    ...{ amount: money.toJsonAmount(amounts.amount), bonus: money.toJsonAmount(amounts.bonus) },
+    accountId,
+    method,
+    reversalId: id,
+    payment: paymentId,
+    coin,
+    units: units.toString(),
+    amount: money.toJsonAmount(amounts.amount),
+    bonus: money.toJsonAmount(amounts.bonus),
     ...(amounts.excess === 0n ? {} : { excess: money.toJsonAmount(amounts.excess) }),
     // Rounded remainders are subtracted, so that the parts of a full reversal sum to exactly the total.
     ...(market
@@ -246,7 +252,8 @@ function createReversalEvents(
           ).toString(),
         }
       : {}),
-    ...{ why, at },
+    why,
+    at,
   };
   return [{ type: 'PaymentReversed', data: reversal }];
 }

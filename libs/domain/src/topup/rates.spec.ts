@@ -17,7 +17,10 @@ const LIMITS = { maxSpreadPercent: 2, maxJumpPercent: 20 };
 
 const FAST = 10_000;
 const quote = (source: string, price: string): RateQuote => ({
-  ...{ source, price: money.parseUsd(price), at: NOW, intervalMs: FAST },
+  source,
+  price: money.parseUsd(price),
+  at: NOW,
+  intervalMs: FAST,
 });
 const says = (...prices: readonly string[]) => prices.map((price, i) => quote(`source ${i + 1}`, price));
 const agreed = (price: string, minutesAgo: number): ConsensusRate => ({
@@ -181,7 +184,10 @@ describe('a manipulated source', () => {
   );
   const order = fc.shuffledSubarray([0, 1, 2], { minLength: 3 });
   const priced = (source: string, price: bigint): RateQuote => ({
-    ...{ source, price: price as PicoUsd, at: NOW, intervalMs: FAST },
+    source,
+    price: price as PicoUsd,
+    at: NOW,
+    intervalMs: FAST,
   });
   const isNear = (price: bigint, of: bigint) => (price - of) * 100n <= of * 2n && (of - price) * 100n <= of * 2n;
   const rateOf = (quotes: readonly RateQuote[]) =>

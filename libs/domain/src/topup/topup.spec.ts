@@ -19,9 +19,16 @@ const issued: TopupEvent = { type: 'InvoiceIssued', data: invoice };
 const received = (more: Partial<PaymentReceived['data']> = {}): TopupEvent => ({
   type: 'PaymentReceived',
   data: {
-    ...{ accountId: 'a', method: 'btc-lightning', coin: 'BTC', payment, units: '1000000' },
-    ...{ amount: parseUsd('1').toString(), bonus: parseUsd('0.05').toString() },
-    ...{ rate: invoice.rate, receivedAt: at, at },
+    accountId: 'a',
+    method: 'btc-lightning',
+    coin: 'BTC',
+    payment,
+    units: '1000000',
+    amount: parseUsd('1').toString(),
+    bonus: parseUsd('0.05').toString(),
+    rate: invoice.rate,
+    receivedAt: at,
+    at,
     ...more,
   },
 });
@@ -164,8 +171,16 @@ describe('a reversed payment', () => {
   const reversed = (units: string, amount: string, bonus: string, reversalId = 'r1'): PaymentReversed => ({
     type: 'PaymentReversed',
     data: {
-      ...{ accountId: 'a', method: 'btc-lightning', reversalId, payment, coin: 'BTC', units },
-      ...{ amount, bonus, why: 'refunded', at },
+      accountId: 'a',
+      method: 'btc-lightning',
+      reversalId,
+      payment,
+      coin: 'BTC',
+      units,
+      amount,
+      bonus,
+      why: 'refunded',
+      at,
     },
   });
   const whole = reversed('-1000000', parseUsd('-1').toString(), parseUsd('-0.05').toString());
@@ -230,15 +245,31 @@ describe('a payment that its network rolls back', () => {
   const lost = (n: number, units = '-1000000'): TopupEvent => ({
     type: 'PaymentReversed',
     data: {
-      ...{ accountId: 'a', method: 'btc-lightning', reversalId: `ab:lost:${n}`, payment, coin: 'BTC', units },
-      ...{ amount: parseUsd('-1').toString(), bonus: parseUsd('-0.05').toString(), why: 'reversed by its network', at },
+      accountId: 'a',
+      method: 'btc-lightning',
+      reversalId: `ab:lost:${n}`,
+      payment,
+      coin: 'BTC',
+      units,
+      amount: parseUsd('-1').toString(),
+      bonus: parseUsd('-0.05').toString(),
+      why: 'reversed by its network',
+      at,
     },
   });
   const found: TopupEvent = {
     type: 'PaymentReversed',
     data: {
-      ...{ accountId: 'a', method: 'btc-lightning', reversalId: 'ab:found:1', payment, coin: 'BTC', units: '1000000' },
-      ...{ amount: parseUsd('1').toString(), bonus: parseUsd('0.05').toString(), why: 'confirmed again', at },
+      accountId: 'a',
+      method: 'btc-lightning',
+      reversalId: 'ab:found:1',
+      payment,
+      coin: 'BTC',
+      units: '1000000',
+      amount: parseUsd('1').toString(),
+      bonus: parseUsd('0.05').toString(),
+      why: 'confirmed again',
+      at,
     },
   };
   const gone = record({ confirmations: 'lost' });
@@ -265,8 +296,14 @@ describe('a fee of the payment backend', () => {
   const charged: TopupEvent = {
     type: 'PaymentFeeCharged',
     data: {
-      ...{ method: 'btc-lightning', coin: 'BTC', payment, feeId: 'f1', units: '4000' },
-      ...{ amount: parseUsd('0.004').toString(), why: 'liquidity', at },
+      method: 'btc-lightning',
+      coin: 'BTC',
+      payment,
+      feeId: 'f1',
+      units: '4000',
+      amount: parseUsd('0.004').toString(),
+      why: 'liquidity',
+      at,
     },
   };
 

@@ -16,8 +16,13 @@ const at = '2026-11-20T12:00:00.000Z';
 /** 2 LTC at 100 USD. A litecoin has 10^8 units. */
 const LTC = 100_000_000n;
 const invoice = createIssuedInvoice({
-  ...{ method: 'ltc', coin: 'LTC', backend: 'btcpay', usd: parseUsd('200').toString(), units: (2n * LTC).toString() },
-  ...{ rate: { value: '100', source: 'kraken', at }, destination: { kind: 'address', value: 'ltc1' } },
+  method: 'ltc',
+  coin: 'LTC',
+  backend: 'btcpay',
+  usd: parseUsd('200').toString(),
+  units: (2n * LTC).toString(),
+  rate: { value: '100', source: 'kraken', at },
+  destination: { kind: 'address', value: 'ltc1' },
   bonusPercent: 5,
 });
 const issued: TopupEvent = { type: 'InvoiceIssued', data: invoice };
@@ -29,7 +34,9 @@ function pay(id: string, units: bigint, price: string | null, more: Partial<Repo
     type: 'RecordPayment' as const,
     data: {
       ...createFullPayment(invoice),
-      ...{ payment: { backend: 'btcpay', id }, units, maxAmount: parseUsd('1000') },
+      payment: { backend: 'btcpay', id },
+      units,
+      maxAmount: parseUsd('1000'),
       ...(rate ? { market: { rate, amount } } : {}),
       ...more,
     },

@@ -144,7 +144,9 @@ function toValue(parts: readonly PaymentPart[], market: ValuablePayment['market'
   const units = parts.reduce((sum, part) => sum + BigInt(part.units), 0n);
   const { amount, bonus, excess } = calculatePartAmounts(parts, units);
   return {
-    ...{ amount: money.toJsonAmount(amount), bonus: money.toJsonAmount(bonus), rate: first.rate },
+    amount: money.toJsonAmount(amount),
+    bonus: money.toJsonAmount(bonus),
+    rate: first.rate,
     ...(excess > 0n ? { excess: money.toJsonAmount(excess) } : {}),
     ...(parts.length > 1 || first.isExcess ? { parts } : {}),
     ...(market && market.amount !== amount + excess

@@ -19,14 +19,22 @@ const payment = { backend: 'lnd', id: 'ab' };
 const at = '2026-11-20T12:01:00.000Z';
 const moved = { accountId: 'a', method: 'btc-lightning', payment, units: '1000000', at } as const;
 const data: PaymentReceived['data'] = {
-  ...{ ...moved, coin: 'BTC', amount: parseUsd('1').toString(), bonus: parseUsd('0.05').toString() },
-  ...{ rate: invoice.rate, receivedAt: at },
+  ...moved,
+  coin: 'BTC',
+  amount: parseUsd('1').toString(),
+  bonus: parseUsd('0.05').toString(),
+  rate: invoice.rate,
+  receivedAt: at,
 };
 const received: TopupEvent = { type: 'PaymentReceived', data };
 const credited: TopupEvent = { type: 'TopupCredited', data: { payment, at } };
 const taken: PaymentReversed['data'] = {
-  ...{ ...moved, units: '-1000000', reversalId: 'refund', why: 'refunded' },
-  ...{ amount: parseUsd('-1').toString(), bonus: parseUsd('-0.05').toString() },
+  ...moved,
+  units: '-1000000',
+  reversalId: 'refund',
+  why: 'refunded',
+  amount: parseUsd('-1').toString(),
+  bonus: parseUsd('-0.05').toString(),
 };
 const reversed: TopupEvent = { type: 'PaymentReversed', data: taken };
 

@@ -244,7 +244,9 @@ function createCharge(details: Pick<CallUsage, 'absorbed'> & Pick<Charge, 'error
   const { absorbed: absorbedReason, errorCode } = details;
   const failed = errorCode === undefined ? {} : { errorCode };
   return toCharge([createItem(absorbedReason === undefined ? {} : { absorbed: absorbedReason }, video)], {
-    ...{ priceList: request?.priceList ?? '', attempts, ...failed },
+    priceList: request?.priceList ?? '',
+    attempts,
+    ...failed,
   });
 }
 

@@ -67,17 +67,21 @@ export interface Submission {
 }
 
 export const INITIAL_VIDEO: VideoState = {
-  ...{
-    phase: 'none',
-    request: undefined,
-    submission: undefined,
-    endpoint: 0,
-    endpointAttempts: 0,
-    notBefore: '',
-    attempts: [],
-  },
-  ...{ madeAt: undefined, fetches: 0, fetchFailedAt: undefined, stored: undefined, charged: undefined },
-  ...{ failure: undefined, closedCost: undefined, token: 0 },
+  phase: 'none',
+  request: undefined,
+  submission: undefined,
+  endpoint: 0,
+  endpointAttempts: 0,
+  notBefore: '',
+  attempts: [],
+  madeAt: undefined,
+  fetches: 0,
+  fetchFailedAt: undefined,
+  stored: undefined,
+  charged: undefined,
+  failure: undefined,
+  closedCost: undefined,
+  token: 0,
 };
 
 export function evolveVideo(state: VideoState, event: VideoEvent): VideoState {

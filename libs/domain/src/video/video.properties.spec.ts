@@ -8,7 +8,11 @@ const DEADLINE_S = 60;
 const instant = (second: number) => new Date(START + second * 1_000).toISOString();
 
 const endpoint = (creditor: string) => ({
-  ...{ of: 'v', provider: creditor, creditor, model: 'theirs', usage: { videoSecond: 5 } },
+  of: 'v',
+  provider: creditor,
+  creditor,
+  model: 'theirs',
+  usage: { videoSecond: 5 },
   prices: [
     { unit: 'videoSecond', per: 1, cost: parseUsd('0.07').toString(), price: parseUsd('0.0805').toString() },
   ] as const,
@@ -16,11 +20,17 @@ const endpoint = (creditor: string) => ({
 const requested: VideoEvent = {
   type: 'VideoRequested',
   data: {
-    ...{ accountId: 'a', keyId: null, terms: {}, priceList: 'p', result: 'gen', deadline: instant(DEADLINE_S) },
+    accountId: 'a',
+    keyId: null,
+    terms: {},
+    priceList: 'p',
+    result: 'gen',
+    deadline: instant(DEADLINE_S),
     query: { model: 'v', type: 'video_generation', source: 'api', online: false, free: false },
     hold: { holdId: 'h', payer: 'account-a', amount: parseUsd('0.4025').toString() },
     endpoints: [endpoint('one'), endpoint('other')],
-    ...{ request: { file: 'req', sha256: 'ab' }, at: instant(0) },
+    request: { file: 'req', sha256: 'ab' },
+    at: instant(0),
   },
 };
 

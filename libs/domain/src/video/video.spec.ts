@@ -20,7 +20,11 @@ const given = createDeciderTest(videoDecider);
 const next = createWorkflowTest(videoWorkflow);
 
 const fal: VideoEndpoint = {
-  ...{ of: 'google/veo-3', provider: 'fal', creditor: 'fal', model: 'fal-ai/veo3', usage: { videoSecond: 8 } },
+  of: 'google/veo-3',
+  provider: 'fal',
+  creditor: 'fal',
+  model: 'fal-ai/veo3',
+  usage: { videoSecond: 8 },
   prices: [{ unit: 'videoSecond', per: 1, cost: parseUsd('0.4').toString(), price: parseUsd('0.46').toString() }],
 };
 const google: VideoEndpoint = { ...fal, provider: 'google', creditor: 'google', model: 'veo-3.0-generate-001' };
@@ -29,9 +33,17 @@ const request = { file: 'req_1', sha256: 'ab' };
 const requested = (endpoints = [fal, google], held = hold): VideoEvent => ({
   type: 'VideoRequested',
   data: {
-    ...{ accountId: 'a', keyId: 'k', hold: held, endpoints, terms: {}, priceList: 'p', request, result: 'gen_1' },
+    accountId: 'a',
+    keyId: 'k',
+    hold: held,
+    endpoints,
+    terms: {},
+    priceList: 'p',
+    request,
+    result: 'gen_1',
     query: { model: 'google/veo-3', type: 'video_generation', source: 'api', online: false, free: false },
-    ...{ deadline: later(DEADLINE), at },
+    deadline: later(DEADLINE),
+    at,
   },
 });
 const held: VideoEvent = { type: 'VideoHeld', data: { at } };
@@ -142,7 +154,7 @@ describe('a submission', () => {
     expect(types(third, end(busy, 4))).toEqual(['VideoSubmissionFailed', 'VideoFailed']);
     expect(
       types([...open, begun(), notTaken('unavailable'), begun(2, 1)], end({ ...busy, isRetryable: false }, 2)),
-    ).toEqual([...['VideoSubmissionFailed', 'VideoFailed']]);
+    ).toEqual(['VideoSubmissionFailed', 'VideoFailed']);
   });
 
   test('is not repeated while it is unknown whether it was accepted', () => {

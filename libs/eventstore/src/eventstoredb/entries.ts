@@ -114,7 +114,12 @@ function readSystemMetadata(raw: RawEvent, reader: Reader): void {
 function createStoredEvent({ id, stream, revision, position, system, metadata, data }: RawEvent): StoredEvent {
   const milliseconds = Number(BigInt(system.created ?? 0) / TICKS_PER_MS);
   return {
-    ...{ id, stream, revision, position, recordedAt: new Date(milliseconds).toISOString(), type: system.type ?? '' },
+    id,
+    stream,
+    revision,
+    position,
+    recordedAt: new Date(milliseconds).toISOString(),
+    type: system.type ?? '',
     data: system['content-type'] === 'application/json' ? parseJson(data) : data,
     metadata: metadata.length === 0 ? {} : (parseJson(metadata) as Metadata),
   };

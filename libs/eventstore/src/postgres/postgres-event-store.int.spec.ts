@@ -59,7 +59,14 @@ describe('the PostgreSQL event store', () => {
   const fact = (): NewEvent => ({ id: randomUUID(), type: 'Happened', data: {}, metadata: {} });
   const appendRaw = (client: pg.Client, stream: string) =>
     client.query('select es.append_events($1, $2, $3, $4, $5, $6, $7, $8)', [
-      ...[WRITE_CONTRACT, stream, '{-1}', '{0}', `{${randomUUID()}}`, 'Happened', '{}', '{}'],
+      WRITE_CONTRACT,
+      stream,
+      '{-1}',
+      '{0}',
+      `{${randomUUID()}}`,
+      'Happened',
+      '{}',
+      '{}',
     ]);
 
   /** Resolves when a subscriber has polled the end of the log after this call. */
@@ -234,8 +241,14 @@ describe('the PostgreSQL event store', () => {
     const [tail, fresh] = [`account-tail`, `account-${randomUUID()}`];
     const stale = fact().id;
     const { rows } = await client.query('select * from es.append_events($1, $2, $3, $4, $5, $6, $7, $8)', [
-      ...[WRITE_CONTRACT, `${tail}\n${tail}\n${fresh}\naccount-void`, '{0,-1,-1,4}', '{1,2,0,5}'],
-      ...[`{${stale},${fact().id},${fact().id},${fact().id}}`, 'A\nB\nC\nD', '{}\n{}\n{}\n{}', '{}\n{}\n{}\n{}'],
+      WRITE_CONTRACT,
+      `${tail}\n${tail}\n${fresh}\naccount-void`,
+      '{0,-1,-1,4}',
+      '{1,2,0,5}',
+      `{${stale},${fact().id},${fact().id},${fact().id}}`,
+      'A\nB\nC\nD',
+      '{}\n{}\n{}\n{}',
+      '{}\n{}\n{}\n{}',
     ]);
     expect(rows).toMatchObject([{ appended: [false, true, false], revisions: ['1', '0', null] }]);
     expect(rows[0].positions[0]).toBe(String(position));

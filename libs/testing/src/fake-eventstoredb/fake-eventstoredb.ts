@@ -56,8 +56,16 @@ export class FakeEventStoreDb {
    * `dropped` count subscriptions. `open` is the number of reads and subscriptions that are open now.
    */
   readonly stats = {
-    ...{ read: 0, pages: 0, entries: 0, subscribe: 0, append: 0, batchAppend: 0, gossip: 0 },
-    ...{ caughtUp: 0, dropped: 0, open: 0 },
+    read: 0,
+    pages: 0,
+    entries: 0,
+    subscribe: 0,
+    append: 0,
+    batchAppend: 0,
+    gossip: 0,
+    caughtUp: 0,
+    dropped: 0,
+    open: 0,
   };
   private readonly log: EventLog;
   port: number;

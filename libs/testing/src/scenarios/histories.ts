@@ -220,8 +220,11 @@ const steps = fc.oneof(
       history.runAccountCommand(accountNumber, {
         type: 'AdjustBalance',
         data: {
-          ...{ adjustmentId: `a${nth}`, amount: isDebit ? money.negate(value) : value, reason: 'Budget' },
-          ...{ actor: OPERATOR, at: history.getInstant() },
+          adjustmentId: `a${nth}`,
+          amount: isDebit ? money.negate(value) : value,
+          reason: 'Budget',
+          actor: OPERATOR,
+          at: history.getInstant(),
         },
       }),
   ),

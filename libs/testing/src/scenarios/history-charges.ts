@@ -8,6 +8,8 @@ export function createTestCharge(model: string, price: bigint, output: number): 
   const usage = { input: 3, cacheRead: 2, cacheWrite: 1, output, reasoning: 1, request: 1 };
   const failure = output % 3 === 0 ? { errorCode: 'timeout' } : {};
   return toCharge([{ ...sold, usage, estimated: output % 2 === 0, ...amounts }], {
-    ...{ priceList: 'v1', attempts: [], ...failure },
+    priceList: 'v1',
+    attempts: [],
+    ...failure,
   });
 }

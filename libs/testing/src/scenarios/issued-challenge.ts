@@ -13,10 +13,22 @@ export function createIssuedChallenge(
 ): ChallengeIssued['data'] {
   const units = convertToUnits(price, BTC, RATE);
   return {
-    ...{ id: 'id', price: price.toString(), priceList: 'v1', request: 'digest', method: 'btc-lightning' },
+    id: 'id',
+    price: price.toString(),
+    priceList: 'v1',
+    request: 'digest',
+    method: 'btc-lightning',
     query: { model: 'web/search', type: 'data_enrichment', source: 'api', online: false, free: false },
-    ...{ coin: BTC.code, units: units.toString(), worth: convertToUsd(units, BTC, RATE).toString() },
-    ...{ rate: { value: RATE, source: 'kraken', at: AT }, backend: 'lnd', reference: 'ab', paymentHash: 'ab' },
-    ...{ expiresAt: '2026-11-22T12:05:00.000Z', usableUntil: '2026-11-23T12:05:00.000Z', at: AT, ...overrides },
+    coin: BTC.code,
+    units: units.toString(),
+    worth: convertToUsd(units, BTC, RATE).toString(),
+    rate: { value: RATE, source: 'kraken', at: AT },
+    backend: 'lnd',
+    reference: 'ab',
+    paymentHash: 'ab',
+    expiresAt: '2026-11-22T12:05:00.000Z',
+    usableUntil: '2026-11-23T12:05:00.000Z',
+    at: AT,
+    ...overrides,
   };
 }

@@ -44,9 +44,17 @@ function listCommands(
 ): readonly ScenarioCommand[] {
   const hold = { holdId, payer: `account-${accountId}`, amount: amount.toString() };
   const request: VideoRequested['data'] = {
-    ...{ accountId, keyId: null, query, hold, terms: {}, priceList: 'v1', deadline, at },
+    accountId,
+    keyId: null,
+    query,
+    hold,
+    terms: {},
+    priceList: 'v1',
+    deadline,
+    at,
     endpoints: ['one', 'other'].map((creditor) => ({ ...sold, provider: creditor, creditor })),
-    ...{ request: { file: 'req', sha256: 'ab' }, result: 'gen' },
+    request: { file: 'req', sha256: 'ab' },
+    result: 'gen',
   };
   const terms = { holdId, keyId: null, minAmount: amount, maxAmount: amount, owner: 'gateway-1', query };
   const steps: readonly ScenarioCommand[] = [

@@ -7,7 +7,9 @@ import { text } from 'node:stream/consumers';
 const USAGE = { prompt_tokens: 5, completion_tokens: 1, total_tokens: 6 };
 const CHAT = { id: 'x', created: 1, model: 'm' };
 const COMPLETION = {
-  ...{ ...CHAT, object: 'chat.completion', usage: USAGE },
+  ...CHAT,
+  object: 'chat.completion',
+  usage: USAGE,
   choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Hi' } }],
 };
 const CHUNKS = [
@@ -18,15 +20,13 @@ const CHUNKS = [
 
 const BILLED = { input_tokens: 5, output_tokens: 1 };
 const MESSAGE = {
-  ...{
-    id: 'msg_1',
-    type: 'message',
-    role: 'assistant',
-    model: 'm',
-    content: [],
-    stop_reason: null,
-    stop_sequence: null,
-  },
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  model: 'm',
+  content: [],
+  stop_reason: null,
+  stop_sequence: null,
   usage: BILLED,
 };
 const MESSAGE_EVENTS = [

@@ -72,11 +72,18 @@ export class FixtureWriter {
     });
     const keyList = await world.send('GET', '/keys?show_key=true', { headers: { 'x-credit-id': creditId } });
     const clients: ClientData = {
-      ...{ time, masterKey: MASTER_KEY, publicBaseUrl },
+      time,
+      masterKey: MASTER_KEY,
+      publicBaseUrl,
       account: { creditId, apiKey, stream: this.stream },
       apiKeys: keyList.body.data.map(({ api_key }: { api_key: string }) => api_key),
       walletUrl: wallet.nwc_url,
-      ...{ replays, reads, counted: rateLimitedExchanges, proofs, continuations, openHold },
+      replays,
+      reads,
+      counted: rateLimitedExchanges,
+      proofs,
+      continuations,
+      openHold,
       pendingVideos: submitted.sort(compareByPath),
     };
     await writeFile(path.join(STORED_DATA_DIR, 'clients.json'), `${JSON.stringify(clients, null, 2)}\n`);
@@ -116,7 +123,9 @@ export class FixtureWriter {
     const create = async (body: object) => (await this.world.send('POST', '/keys', { headers, body })).body.data._id;
     const limited = await create({
       name: 'limited',
-      ...{ usage_limit_usd: 5, reset_period: 'monthly', expire_at: '2999-01-01' },
+      usage_limit_usd: 5,
+      reset_period: 'monthly',
+      expire_at: '2999-01-01',
     });
     const revoked = await create({ name: 'revoked' });
     await this.world.send('PATCH', `/keys/${limited}`, { headers, body: { reset_period: 'weekly' } });

@@ -10,13 +10,23 @@ export type RequestSpec = Pick<Exchange, 'name' | 'method' | 'path' | 'headers' 
 /** A video model whose provider has its own names, values and additional fields for the parameters. */
 export const VIDEO_MODEL = {
   id: 'test/moving-image-i2v',
-  ...{ type: 'video', name: 'Moving image', provider: 'Test', description: 'Sets an image in motion.' },
-  ...{ released: '2026-01-01', popular: false, privacy: 'anon', inputs: ['text', 'image'], outputs: ['video'] },
+  type: 'video',
+  name: 'Moving image',
+  provider: 'Test',
+  description: 'Sets an image in motion.',
+  released: '2026-01-01',
+  popular: false,
+  privacy: 'anon',
+  inputs: ['text', 'image'],
+  outputs: ['video'],
   capabilities: ['image_to_video', 'requires_image'],
   choices: { duration: ['5', '8'], quality: ['720p', '540p'] },
   endpoints: [
     {
-      ...{ provider: 'fal', upstream: 'fal', model: 'fal-ai/test', margin: '1.15' },
+      provider: 'fal',
+      upstream: 'fal',
+      model: 'fal-ai/test',
+      margin: '1.15',
       usdPerUnit: { unit: 'second', usd: '0.1' },
       parameters: ['prompt', 'duration', 'quality', 'image_url'],
       wire: {
@@ -33,7 +43,10 @@ export const PENDING_VIDEOS = [
   { model: 'kling/kling-2.5-turbo', prompt: 'A harbour at dusk', duration: 5 },
   { model: 'google/veo-3-fast', prompt: 'A lighthouse', duration: 6, aspect_ratio: '16:9' },
   {
-    ...{ model: VIDEO_MODEL.id, prompt: 'It turns', duration: 8, quality: '540p' },
+    model: VIDEO_MODEL.id,
+    prompt: 'It turns',
+    duration: 8,
+    quality: '540p',
     image_url: `data:image/png;base64,${PIXEL.toString('base64')}`,
   },
 ];

@@ -30,14 +30,13 @@ export async function writeStoredData(): Promise<void> {
   const [database, tap] = await Promise.all([createTestDatabase(), Wiretap.open()]);
   const publicBaseUrl = `http://127.0.0.1:${PORT}`;
   const environment = {
-    ...{
-      DATABASE_URL: database.url,
-      DATA_DIR: directory,
-      MASTER_KEY,
-      PORT: String(PORT),
-      PUBLIC_BASE_URL: publicBaseUrl,
-    },
-    ...{ UNCLAIMED_AFTER_DAYS: '30', ...tap.settings },
+    DATABASE_URL: database.url,
+    DATA_DIR: directory,
+    MASTER_KEY,
+    PORT: String(PORT),
+    PUBLIC_BASE_URL: publicBaseUrl,
+    UNCLAIMED_AFTER_DAYS: '30',
+    ...tap.settings,
   };
   const world = await TestWorld.open(environment, [requests.VIDEO_MODEL]);
   tap.target = world.sandbox;

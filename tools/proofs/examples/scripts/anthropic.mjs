@@ -248,7 +248,10 @@ const features = {
     }),
   'structured output: schema': async () => {
     const schema = {
-      ...{ type: 'object', properties: { name: { type: 'string' } }, required: ['name'], additionalProperties: false },
+      type: 'object',
+      properties: { name: { type: 'string' } },
+      required: ['name'],
+      additionalProperties: false,
     };
     const { content } = await create({ output_config: { format: { type: 'json_schema', schema } } });
     assert.equal(typeof JSON.parse(content[0].text).name, 'string');

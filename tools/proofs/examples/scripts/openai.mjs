@@ -269,7 +269,9 @@ const furtherExamples = {
     client.uploads.create({ bytes: 100, filename: 'a.jsonl', mime_type: 'text/jsonl', purpose: 'fine-tune' }),
   'batch: create': () =>
     client.batches.create({
-      ...{ input_file_id: 'file-abc123', endpoint: '/v1/chat/completions', completion_window: '24h' },
+      input_file_id: 'file-abc123',
+      endpoint: '/v1/chat/completions',
+      completion_window: '24h',
     }),
   'batch: list': () => client.batches.list(),
   'fine-tuning: create': () =>

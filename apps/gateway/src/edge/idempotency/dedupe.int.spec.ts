@@ -36,7 +36,8 @@ async function sendAndDisconnect(directive: string, extra: object = {}): Promise
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${key.apiKey}` },
     body: JSON.stringify({
-      ...{ model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: `[[sandbox ${directive}]]` }] },
+      model: 'openai/gpt-5-mini',
+      messages: [{ role: 'user', content: `[[sandbox ${directive}]]` }],
       ...extra,
     }),
     signal: client.signal,
@@ -177,7 +178,8 @@ test('a client that disconnects while it waits for another response does not cha
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${key.apiKey}` },
     body: JSON.stringify({
-      ...{ model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: `[[sandbox ${directive}]]` }] },
+      model: 'openai/gpt-5-mini',
+      messages: [{ role: 'user', content: `[[sandbox ${directive}]]` }],
     }),
     signal: client.signal,
   }).catch(() => 'aborted');

@@ -6,8 +6,14 @@ import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const FREE = 'openai/gpt-oss-20b:free';
 const LIMITS = {
-  ...{ accountsPerHour: 3, invoicesPerHourOfAddress: 4, invoicesPerHourOfAccount: 4, invoicesPerHourOfKey: 2 },
-  ...{ changesPerHour: 2, invalidCredentialsPerMinute: 3, freePerDayOfAddress: 2, trustedProxies: ['127.0.0.1'] },
+  accountsPerHour: 3,
+  invoicesPerHourOfAddress: 4,
+  invoicesPerHourOfAccount: 4,
+  invoicesPerHourOfKey: 2,
+  changesPerHour: 2,
+  invalidCredentialsPerMinute: 3,
+  freePerDayOfAddress: 2,
+  trustedProxies: ['127.0.0.1'],
 };
 
 let world: TestWorld;

@@ -40,9 +40,14 @@ export function sendChallenge(reply: FastifyReply, challenge: PaymentChallenge, 
   const errorBody = selectErrorFormat(request).createBody({ ...error, code: 'payment_required' }, request.id);
   const body = {
     ...(errorBody as object),
-    ...{ type: `${PROBLEM_TYPE_BASE_URL}/${problem}`, title, detail, challengeId: challenge.id },
-    ...{ invoice: challenge.invoice, payment_hash: challenge.paymentHash },
-    ...{ amount_sats: Number(challenge.sats), expires_at: challenge.expires },
+    type: `${PROBLEM_TYPE_BASE_URL}/${problem}`,
+    title,
+    detail,
+    challengeId: challenge.id,
+    invoice: challenge.invoice,
+    payment_hash: challenge.paymentHash,
+    amount_sats: Number(challenge.sats),
+    expires_at: challenge.expires,
   };
   reply.header('www-authenticate', [paymentLine(challenge), l402Line(challenge)]);
   reply.status(402).type('application/json; charset=utf-8').send(body);

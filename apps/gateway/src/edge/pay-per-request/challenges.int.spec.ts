@@ -107,8 +107,14 @@ describe('an unpaid request', () => {
     expect(answer.headers.get('cache-control')).toBe('no-store');
     expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(answer.body).toMatchObject({
-      ...{ status: 'error', statusCode: 402, type: `${PROBLEMS}payment-required`, title: 'Payment required' },
-      ...{ challengeId: id, invoice, payment_hash: decoded.methodDetails.paymentHash, amount_sats: 92 },
+      status: 'error',
+      statusCode: 402,
+      type: `${PROBLEMS}payment-required`,
+      title: 'Payment required',
+      challengeId: id,
+      invoice,
+      payment_hash: decoded.methodDetails.paymentHash,
+      amount_sats: 92,
       expires_at: expires,
     });
     const facts = (await world.listEvents()).slice(before);

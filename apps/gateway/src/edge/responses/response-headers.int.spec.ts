@@ -16,17 +16,33 @@ interface Route {
 
 /** Routes that anyone may cache, in every spelling of their paths. All other responses are private. */
 const CACHEABLE = [
-  ...['/v1/models', '/v1/models/*', '/v1/models/:id/endpoints', '/v1/models/:author/:slug/endpoints'],
-  ...['/models', '/models/*', '/models/:id/endpoints', '/models/:author/:slug/endpoints'],
-  ...['/v1/audio/models', '/api/v1/audio/models', '/audio/models'],
-  ...['/v1/audio/voices', '/api/v1/audio/voices', '/audio/voices'],
-  ...['/v1/data/endpoints', '/data/endpoints', '/topup/payment-methods', '/openapi.json', '/docs'],
+  '/v1/models',
+  '/v1/models/*',
+  '/v1/models/:id/endpoints',
+  '/v1/models/:author/:slug/endpoints',
+  '/models',
+  '/models/*',
+  '/models/:id/endpoints',
+  '/models/:author/:slug/endpoints',
+  '/v1/audio/models',
+  '/api/v1/audio/models',
+  '/audio/models',
+  '/v1/audio/voices',
+  '/api/v1/audio/voices',
+  '/audio/voices',
+  '/v1/data/endpoints',
+  '/data/endpoints',
+  '/topup/payment-methods',
+  '/openapi.json',
+  '/docs',
 ];
 /** The credential of a file is in its URL, and only a private cache may store the file. */
 const FILES = ['/v1/media/:id/:n', '/media/:id/:n'];
 /** Parameters with which a cacheable route succeeds. */
 const EXAMPLES: Readonly<Record<string, string>> = {
-  ...{ ':id/endpoints': 'gpt-5-mini/endpoints', ':author/:slug': 'openai/gpt-5-mini', 'models/*': 'models/gpt-5-mini' },
+  ':id/endpoints': 'gpt-5-mini/endpoints',
+  ':author/:slug': 'openai/gpt-5-mini',
+  'models/*': 'models/gpt-5-mini',
 };
 /** Number of routes that each credential is presented to, unless all cases are tested. */
 const SAMPLED_ROUTES = 40;

@@ -402,14 +402,24 @@ describe('after an interruption,', () => {
 
 test('responds with 200 or 400 to any body that is sent as a form, and no file remains', async () => {
   const line = fc.constantFrom(
-    ...['--x', '--x--', '', 'Content-Disposition: form-data; name="file"; filename="a"', 'abc', '\0', '--', '--x\0'],
-    ...['Content-Disposition: form-data; name="a"', 'Content-Disposition: form-data; name=""; filename=""', ':', ' : '],
-    ...['Content-Type: text/plain; charset=utf-16', 'Content-Type: x; charset=nope', 'Content-Disposition: attachment'],
-    ...[
-      "Content-Disposition: form-data; name*=utf-8''%ff; filename*=x''%",
-      'Content-Transfer-Encoding: base64',
-      '\ud800',
-    ],
+    '--x',
+    '--x--',
+    '',
+    'Content-Disposition: form-data; name="file"; filename="a"',
+    'abc',
+    '\0',
+    '--',
+    '--x\0',
+    'Content-Disposition: form-data; name="a"',
+    'Content-Disposition: form-data; name=""; filename=""',
+    ':',
+    ' : ',
+    'Content-Type: text/plain; charset=utf-16',
+    'Content-Type: x; charset=nope',
+    'Content-Disposition: attachment',
+    "Content-Disposition: form-data; name*=utf-8''%ff; filename*=x''%",
+    'Content-Transfer-Encoding: base64',
+    '\ud800',
   );
   const body = fc
     .array(line, { maxLength: 14 })

@@ -99,10 +99,18 @@ function toVideoHeader(video: VideoReference, request: VideoRequestData, links: 
   const id = toVideoId(video);
   const created = toUnixSeconds(at);
   return {
-    ...{ id, object: 'video', model: query.model, created, created_at: created },
-    ...{ completed_at: null, expires_at: null, progress: 0 },
-    ...{ seconds: String(terms.duration ?? 0), size: toPixelSize(terms) },
-    ...{ prompt: null, remixed_from_video_id: null },
+    id,
+    object: 'video',
+    model: query.model,
+    created,
+    created_at: created,
+    completed_at: null,
+    expires_at: null,
+    progress: 0,
+    seconds: String(terms.duration ?? 0),
+    size: toPixelSize(terms),
+    prompt: null,
+    remixed_from_video_id: null,
     polling_url: links.createStatusUrl(id, Date.parse(at) + MAX_LINK_LIFETIME_MS),
   };
 }

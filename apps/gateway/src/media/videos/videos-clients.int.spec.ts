@@ -43,8 +43,15 @@ describe("OpenAI's client", () => {
     const request = { model: KLING, prompt: 'A harbour', seconds: '10' as '8', size: '720x1280' } as const;
     const submitted = await openAi.videos.create(request);
     expect(submitted).toMatchObject({
-      ...{ id: expect.stringMatching(/^video_[0-9a-f]{32}$/), object: 'video', status: 'queued', progress: 0 },
-      ...{ error: null, completed_at: null, expires_at: null, seconds: '10', size: '720x1280' },
+      id: expect.stringMatching(/^video_[0-9a-f]{32}$/),
+      object: 'video',
+      status: 'queued',
+      progress: 0,
+      error: null,
+      completed_at: null,
+      expires_at: null,
+      seconds: '10',
+      size: '720x1280',
     });
     const video = await createAndPoll(request);
     expect(video).toMatchObject({ status: 'completed', progress: 100, error: null, seconds: '10', model: KLING });

@@ -81,8 +81,16 @@ describe('a video', () => {
     expect(created).toBeLessThanOrEqual(Date.now() / 1_000 + 1);
     const status_url = expect.stringMatching(`^${world.api}/v1/videos/${id}\\?exp=`);
     const common = {
-      ...{ object: 'video', model: KLING, created_at: created, progress: 0, seconds: '5', size: '1280x720' },
-      ...{ prompt: null, remixed_from_video_id: null, completed_at: null, expires_at: null },
+      object: 'video',
+      model: KLING,
+      created_at: created,
+      progress: 0,
+      seconds: '5',
+      size: '1280x720',
+      prompt: null,
+      remixed_from_video_id: null,
+      completed_at: null,
+      expires_at: null,
       polling_url: asked.body.status_url,
     };
     expect(rest).toEqual({ ...common, status: 'pending', estimated_cost: 0.4025, status_url });
@@ -268,6 +276,8 @@ test('records the charge and the duration of a video in the history', async () =
   expect(rows.find((row: { price_in_usd: number }) => row.price_in_usd === 0.4025)).toMatchObject({
     model: KLING,
     output_count: 5,
-    ...{ input_count: 0, input_unit: null, output_unit: 'seconds' },
+    input_count: 0,
+    input_unit: null,
+    output_unit: 'seconds',
   });
 });

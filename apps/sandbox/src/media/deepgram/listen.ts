@@ -20,14 +20,45 @@ interface ListenModel {
   readonly languages: readonly string[];
 }
 
-const LANGUAGES = ['en', 'multi', 'es', 'fr', 'de', 'hi', 'ru', 'pt', 'ja', 'it', 'nl'];
-const MORE = [
-  ...['bg', 'ca', 'zh', 'cs', 'da', 'et', 'fi', 'el', 'hu', 'id', 'ko', 'lv', 'lt', 'ms', 'no', 'pl', 'ro', 'sk'],
-  ...['sv', 'th', 'tr', 'uk', 'vi'],
+const LANGUAGES = [
+  'en',
+  'multi',
+  'es',
+  'fr',
+  'de',
+  'hi',
+  'ru',
+  'pt',
+  'ja',
+  'it',
+  'nl',
+  'bg',
+  'ca',
+  'zh',
+  'cs',
+  'da',
+  'et',
+  'fi',
+  'el',
+  'hu',
+  'id',
+  'ko',
+  'lv',
+  'lt',
+  'ms',
+  'no',
+  'pl',
+  'ro',
+  'sk',
+  'sv',
+  'th',
+  'tr',
+  'uk',
+  'vi',
 ];
 const MODELS: Readonly<Record<string, ListenModel>> = {
-  'nova-3': { usd: '0.0043', multilingual: '0.0052', languages: [...LANGUAGES, ...MORE] },
-  'nova-2': { usd: '0.0043', multilingual: '0.0043', languages: [...LANGUAGES, ...MORE] },
+  'nova-3': { usd: '0.0043', multilingual: '0.0052', languages: LANGUAGES },
+  'nova-2': { usd: '0.0043', multilingual: '0.0043', languages: LANGUAGES },
 };
 /** Price factor for requests whose recordings must not be used for training (`mip_opt_out`). */
 const OPTED_OUT = 2;

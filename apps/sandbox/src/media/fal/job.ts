@@ -87,7 +87,10 @@ function toFileJson(job: FalJob, input: FalInput, index: number) {
   const length = { fps: FRAMES_PER_SECOND, duration, num_frames: duration * FRAMES_PER_SECOND };
   const details = { width, height, ...(job.falOffer.output === 'video' ? length : {}) };
   return {
-    ...{ url, content_type: type, file_name, file_size: bytes.length },
+    url,
+    content_type: type,
+    file_name,
+    file_size: bytes.length,
     ...(job.falOffer.describesFiles ? details : {}),
   };
 }

@@ -22,9 +22,18 @@ export interface SandboxImageRequest {
 }
 
 const PARAMETERS = [
-  ...['model', 'prompt', 'n', 'size', 'quality', 'output_format', 'output_compression', 'background', 'user'],
+  'model',
+  'prompt',
+  'n',
+  'size',
+  'quality',
+  'output_format',
+  'output_compression',
+  'background',
+  'user',
   'safety_identifier',
-  ...['stream', 'partial_images'],
+  'stream',
+  'partial_images',
 ];
 const GENERATION_PARAMETERS: ReadonlySet<string> = new Set([...PARAMETERS, 'moderation']);
 const EDIT_PARAMETERS: ReadonlySet<string> = new Set([...PARAMETERS, 'input_fidelity', 'image', 'image[]', 'mask']);

@@ -40,7 +40,11 @@ interface Scenario {
 /** Creates the continuation of a request at a model of 1 USD and 5 USD per million tokens. */
 function start({ amount, limit, available }: Scenario) {
   const endpointFile = {
-    ...{ provider: 'V', upstream: 'up', model: 'm', margin: '1', parameters: ['max_tokens', 'tools'] },
+    provider: 'V',
+    upstream: 'up',
+    model: 'm',
+    margin: '1',
+    parameters: ['max_tokens', 'tools'],
     usdPerMillionTokens: { input: '1', output: '5' },
   };
   const file = createTestModel('v/m', [endpointFile], { context: 60_000, maxOutput: 4_000 }) as ModelFile;
@@ -65,8 +69,14 @@ function start({ amount, limit, available }: Scenario) {
     },
   } as unknown as Payer;
   const order = {
-    ...{ id: 'h', query, model, endpoints: [endpoint], priceList: { version: 'v', lines: [] } },
-    ...{ minPrice: ZERO_USD, maxPrice: parseUsd('100') as PicoUsd, partialHold },
+    id: 'h',
+    query,
+    model,
+    endpoints: [endpoint],
+    priceList: { version: 'v', lines: [] },
+    minPrice: ZERO_USD,
+    maxPrice: parseUsd('100') as PicoUsd,
+    partialHold,
   };
   const purchase = new Purchase(
     order,

@@ -38,7 +38,12 @@ describe('a tool that the client runs', () => {
     expect(second.values).toEqual(['view', 'create', 'str_replace', 'insert']);
     expect(second.names).toContain('insert_text');
     expect(listInputs({ type: 'memory_20250818', name: 'memory' }).values).toEqual([
-      ...['view', 'create', 'str_replace', 'insert', 'delete', 'rename'],
+      'view',
+      'create',
+      'str_replace',
+      'insert',
+      'delete',
+      'rename',
     ]);
     expect(listInputs({ ...computer, type: 'computer_20241022' }).values).not.toContain('scroll');
     expect(listInputs({ ...computer, type: 'computer_20250124' }).values).toContain('scroll');

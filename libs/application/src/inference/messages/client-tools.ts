@@ -30,7 +30,11 @@ const POSITIVE_INTEGER: OptionRule = { requirement: 'a positive integer', isVali
 const text = (description: string) => ({ type: 'string', description });
 const integer = (description: string) => ({ type: 'integer', description });
 const integers = (count: number, description: string) => ({
-  ...{ type: 'array', items: { type: 'integer' }, minItems: count, maxItems: count, description },
+  type: 'array',
+  items: { type: 'integer' },
+  minItems: count,
+  maxItems: count,
+  description,
 });
 
 const VIEW_RANGE = integers(2, 'For view: the first and the last line, counted from 1; -1 is the end of the file');
@@ -106,8 +110,16 @@ const MEMORY: ClientTool = {
 };
 
 const FIRST_ACTIONS = [
-  ...['screenshot', 'cursor_position', 'mouse_move', 'left_click', 'right_click', 'middle_click', 'double_click'],
-  ...['left_click_drag', 'type', 'key'],
+  'screenshot',
+  'cursor_position',
+  'mouse_move',
+  'left_click',
+  'right_click',
+  'middle_click',
+  'double_click',
+  'left_click_drag',
+  'type',
+  'key',
 ];
 const FIRST_INPUTS = {
   coordinate: integers(2, 'Where the action happens: [x, y] in pixels from the upper left corner'),
@@ -115,7 +127,12 @@ const FIRST_INPUTS = {
 };
 const LATER_ACTIONS = [
   ...FIRST_ACTIONS,
-  ...['triple_click', 'left_mouse_down', 'left_mouse_up', 'scroll', 'hold_key', 'wait'],
+  'triple_click',
+  'left_mouse_down',
+  'left_mouse_up',
+  'scroll',
+  'hold_key',
+  'wait',
 ];
 const LATER_INPUTS = {
   ...FIRST_INPUTS,

@@ -273,8 +273,17 @@ describe('an edit that clears thinking', () => {
   const use = (id: string) => ({ type: 'tool_use', id, name: 'f', input: {} });
   const result = (tool_use_id: string) => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id }] });
   const messages = [
-    ...[user, thinks('a', use('1')), result('1'), thinks('b'), user, { role: 'assistant', content: 'Hi' }],
-    ...[user, thinks('c', use('2')), result('2'), thinks('d', use('3')), result('3')],
+    user,
+    thinks('a', use('1')),
+    result('1'),
+    thinks('b'),
+    user,
+    { role: 'assistant', content: 'Hi' },
+    user,
+    thinks('c', use('2')),
+    result('2'),
+    thinks('d', use('3')),
+    result('3'),
   ];
 
   test.each([

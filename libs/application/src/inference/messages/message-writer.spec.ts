@@ -13,7 +13,10 @@ function createWriter(inputTokens: Promise<number>) {
     events.push(...text.split('\n').flatMap((line) => (line.startsWith('data: ') ? [JSON.parse(line.slice(6))] : [])));
   };
   const output: MessageEventOutput = {
-    ...{ hasStarted: true, storesResponse: false, isListening: true, disconnected: new Promise<void>(() => {}) },
+    hasStarted: true,
+    storesResponse: false,
+    isListening: true,
+    disconnected: new Promise<void>(() => {}),
     begin: () => {},
     startHeartbeat: () => {},
     toErrorEvent: () => ({ type: 'error' }),
@@ -38,8 +41,12 @@ describe('the start of a streamed message', () => {
     count.resolve(7);
     await Promise.all([...written, ended]);
     expect(typesOf(events)).toEqual([
-      ...['message_start', ...TEXT_START, 'content_block_delta'],
-      ...['content_block_stop', 'message_delta', 'message_stop'],
+      'message_start',
+      ...TEXT_START,
+      'content_block_delta',
+      'content_block_stop',
+      'message_delta',
+      'message_stop',
     ]);
     expect(events[0]?.message?.usage).toMatchObject({ input_tokens: 7, cache_read_input_tokens: 0, output_tokens: 0 });
     expect(writer.write(chunk('c'))).toBeUndefined(); // no event waits any more
@@ -51,7 +58,10 @@ describe('the start of a streamed message', () => {
     expect(writer.write(chunk('a'))).toBeUndefined();
     expect(typesOf(events)).toEqual(['message_start', ...TEXT_START]);
     expect(events[0]?.message?.usage).toMatchObject({
-      ...{ input_tokens: 3, cache_creation_input_tokens: 2, cache_read_input_tokens: 4, output_tokens: 0 },
+      input_tokens: 3,
+      cache_creation_input_tokens: 2,
+      cache_read_input_tokens: 4,
+      output_tokens: 0,
       cache_creation: { ephemeral_5m_input_tokens: 1, ephemeral_1h_input_tokens: 1 },
     });
   });

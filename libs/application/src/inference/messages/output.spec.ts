@@ -50,7 +50,10 @@ function rebuilt(events: readonly TypedEvent[]): unknown[] {
 }
 
 const toCall = (type: 'tool_use' | 'server_tool_use', id: string, name: string, input: object) => ({
-  ...{ type, id, name, input },
+  type,
+  id,
+  name,
+  input,
   caller: { type: 'direct' },
 });
 

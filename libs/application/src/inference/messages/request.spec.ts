@@ -141,7 +141,8 @@ describe('converting a Messages request to a chat', () => {
     expect(message?.reasoning_details).toEqual([detail]);
     const changed = { ...block, data: `${block.data.slice(0, -8)}AAAA` };
     await expect(messagesOf(user, { role: 'assistant', content: [changed] })).rejects.toMatchObject({
-      ...{ status: 400, param: 'messages[1].content[0].data' },
+      status: 400,
+      param: 'messages[1].content[0].data',
     });
   });
 

@@ -17,8 +17,13 @@ const fees = [
   { name: 'own', provider: 'V', costUsd: '0.01', priceUsd: '0.011' },
   { name: 'inclusive', provider: 'V', costUsd: '0.01', priceUsd: '0.011', excludesDomains: false },
   {
-    ...{ name: 'unlimited', provider: 'V', costUsd: '0.01', priceUsd: '0.011' },
-    ...{ includesDomains: false, excludesDomains: false, heldSearches: { min: 3, max: 10 } },
+    name: 'unlimited',
+    provider: 'V',
+    costUsd: '0.01',
+    priceUsd: '0.011',
+    includesDomains: false,
+    excludesDomains: false,
+    heldSearches: { min: 3, max: 10 },
   },
 ];
 const endpoint = (provider: string, more: object = {}) => ({

@@ -94,7 +94,10 @@ describe('images', () => {
 
   test('are delivered and charged if their call succeeded, although other calls failed', async () => {
     expect(await made(3, BY_IMAGE, [{}, refused, {}])).toMatchObject({
-      ...{ delivered: 2, cost: '200', price: '230', cutBy: 'invalid_request' },
+      delivered: 2,
+      cost: '200',
+      price: '230',
+      cutBy: 'invalid_request',
     });
   });
 
@@ -108,7 +111,9 @@ describe('images', () => {
   test('cost only the operator if they cannot be fetched or were not requested', async () => {
     const files = [GOOD, BAD, GOOD, GOOD].map((bytes) => ({ kind: 'bytes' as const, bytes }));
     expect(await made(3, BY_IMAGE, [{ files, usage: { image: 4 } }], 3)).toMatchObject({
-      ...{ delivered: 2, cost: '400', price: '230' },
+      delivered: 2,
+      cost: '400',
+      price: '230',
     });
     const none = await made(1, BY_IMAGE, [{ files: [{ kind: 'bytes', bytes: BAD }] }]);
     expect(none).toMatchObject({ delivered: 'upstream_error', cost: '100', price: '0' });

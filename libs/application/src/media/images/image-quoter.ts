@@ -29,7 +29,14 @@ export interface ImageQuoteParams {
 
 /** Fields of the request itself, which no model needs to support. */
 const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set([
-  ...['model', 'prompt', 'provider', 'response_format', 'stream', 'partial_images', 'aspect_ratio', 'num_images'],
+  'model',
+  'prompt',
+  'provider',
+  'response_format',
+  'stream',
+  'partial_images',
+  'aspect_ratio',
+  'num_images',
 ]);
 
 export class ImageQuoter {

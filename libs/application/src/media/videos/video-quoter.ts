@@ -57,7 +57,14 @@ const CHOICE_FIELDS: ChoiceFields = {
 const FORWARDED_FIELDS = ['negative_prompt', 'seed'] as const;
 /** Fields that no endpoint needs to support. */
 const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set([
-  ...['model', 'prompt', 'provider', 'aspect_ratio', 'resolution', 'image_url', 'n', 'seconds'],
+  'model',
+  'prompt',
+  'provider',
+  'aspect_ratio',
+  'resolution',
+  'image_url',
+  'n',
+  'seconds',
 ]);
 
 export class VideoQuoter {

@@ -160,8 +160,11 @@ describe('a Monero wallet with prepared responses', () => {
     results.store = {};
     expect(await request(wallet)).toEqual({ reference: REFERENCE, destination: { kind: 'address', value: ADDRESS } });
     expect(server.requests.map(({ body }) => JSON.parse(body).method)).toEqual([
-      ...['create_address', 'store'],
-      ...['create_address', 'store', 'get_height'],
+      'create_address',
+      'store',
+      'create_address',
+      'store',
+      'get_height',
     ]);
   });
 

@@ -124,7 +124,10 @@ function toPayment(payment: Readonly<Record<string, unknown>>, hash: string): Ba
   const units = received > requested ? received : requested;
   const liquidityFee = units - received;
   return {
-    ...{ reference: hash, id: hash, units, confirmations: 'final' },
+    reference: hash,
+    id: hash,
+    units,
+    confirmations: 'final',
     receivedAt: new Date(Number(completedAt)).toISOString(),
     ...(liquidityFee > 0n
       ? { fees: [{ id: 'liquidity', units: liquidityFee, why: 'liquidity that phoenixd bought' }] }

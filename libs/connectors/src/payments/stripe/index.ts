@@ -90,7 +90,8 @@ export class StripeBackend implements PaymentBackend {
       metadata,
       payment_intent_data: { metadata },
       expires_at: Math.floor(Date.now() / 1000) + seconds,
-      ...{ success_url: returnUrl, cancel_url: returnUrl },
+      success_url: returnUrl,
+      cancel_url: returnUrl,
     };
     const key = { idempotencyKey: `countinghouse-${topupId}`, maxNetworkRetries: 2 };
     const session = await this.call((api) => api.checkout.sessions.create(terms, key));

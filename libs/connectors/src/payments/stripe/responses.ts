@@ -63,7 +63,11 @@ export function parseSessionPayment(session: Stripe.Checkout.Session, reference:
   if (!isPaidInFull)
     throw new ImplausibleStripeResponseError(`reports ${reference} as paid, but not with the requested amount`);
   const payment: BackendPayment = {
-    ...{ reference, id: reference, sourceId: intent.id, units: BigInt(cents), confirmations: 'final' },
+    reference,
+    id: reference,
+    sourceId: intent.id,
+    units: BigInt(cents),
+    confirmations: 'final',
     receivedAt: new Date(charge.created * 1000).toISOString(),
   };
   return {

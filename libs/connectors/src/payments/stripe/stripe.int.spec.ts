@@ -76,9 +76,14 @@ describe('a payment request', () => {
     expect(destination).toEqual({ kind: 'page', value: `${sandbox.url}/stripe/pay/${reference}` });
     const api = new Stripe(KEY, { host: '127.0.0.1', port: new URL(sandbox.url).port, protocol: 'http' });
     expect(await api.checkout.sessions.retrieve(reference)).toMatchObject({
-      ...{ amount_total: 2_500, currency: 'usd', client_reference_id: 'mine', allow_promotion_codes: false },
-      ...{ metadata: { topup: 'mine', cents: '2500' }, adaptive_pricing: { enabled: false } },
-      ...{ allowed_payment_method_types: ['card'], success_url: 'https://gateway.example/topup/checkout/x' },
+      amount_total: 2_500,
+      currency: 'usd',
+      client_reference_id: 'mine',
+      allow_promotion_codes: false,
+      metadata: { topup: 'mine', cents: '2500' },
+      adaptive_pricing: { enabled: false },
+      allowed_payment_method_types: ['card'],
+      success_url: 'https://gateway.example/topup/checkout/x',
     });
   });
 
@@ -275,9 +280,17 @@ describe('an implausible response of Stripe', () => {
   const charge = { id: 'ch_1', amount_captured: 2_500, currency: 'usd', paid: true, created: 1, disputed: false };
   const intent = { id: 'pi_1', amount_received: 2_500, latest_charge: charge };
   const truth = {
-    ...{ id: 'cs_1', mode: 'payment', status: 'complete', payment_status: 'paid', currency: 'usd' },
-    ...{ amount_total: 2_500, amount_subtotal: 2_500, client_reference_id: 'mine' },
-    ...{ metadata: { topup: 'mine', cents: '2500' }, url: 'https://checkout.example/x', payment_intent: intent },
+    id: 'cs_1',
+    mode: 'payment',
+    status: 'complete',
+    payment_status: 'paid',
+    currency: 'usd',
+    amount_total: 2_500,
+    amount_subtotal: 2_500,
+    client_reference_id: 'mine',
+    metadata: { topup: 'mine', cents: '2500' },
+    url: 'https://checkout.example/x',
+    payment_intent: intent,
   };
   const told = (more: object) => answering(200, JSON.stringify({ ...truth, ...more }));
   const asked = asking({ topupId: 'mine' });

@@ -27,7 +27,12 @@ async function send(
   const provider = createAnthropicProvider({ http: new ProviderHttp(url, timeouts, 'any'), credential: 'any' });
   try {
     await provider.chat({
-      ...{ protocol: 'chat', protocols: ['chat'], modelRules, stream: false, withoutReasoning: false, cachesForHour },
+      protocol: 'chat',
+      protocols: ['chat'],
+      modelRules,
+      stream: false,
+      withoutReasoning: false,
+      cachesForHour,
       body: { model: 'm', messages: [{ role: 'user', content: 'Hello' }], tools },
       identity: { id: 'gen-1', model: 'm', provider: 'Anthropic', created: 7 },
       signal: AbortSignal.timeout(5_000),
@@ -63,7 +68,8 @@ test('a cache has the default lifetime at an endpoint without a price for others
 test('the betas that tools require are requested, together with that of the model', async () => {
   const options = { enable_zoom: true, unknown: 1 };
   const { body, headers } = await send([declare({ ...computer, ...options }), declare(computer), declare(bash)], {
-    ...{ thinking: 'adaptive', preservedThinking: true },
+    thinking: 'adaptive',
+    preservedThinking: true,
   });
   expect(body.tools).toEqual([{ ...computer, enable_zoom: true }, computer, bash]);
   expect(headers['anthropic-beta']).toBe('thinking-binding-controls-2026-08-01,computer-use-2025-11-24');

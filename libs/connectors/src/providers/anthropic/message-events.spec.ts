@@ -193,7 +193,9 @@ test('the explanation of a refusal arrives with its finish reason and its catego
   const last = JSON.parse(out.join('').trim().split('data: ').at(-1) ?? '');
   expect(last.choices).toEqual([
     {
-      ...{ index: 0, delta: { refusal: 'Not ü this' }, finish_reason: 'content_filter' },
+      index: 0,
+      delta: { refusal: 'Not ü this' },
+      finish_reason: 'content_filter',
       stop_details: { ...details, explanation: 'Not ü this' },
     },
   ]);

@@ -10,11 +10,14 @@ import { AnthropicSearchTranslator } from './search-events.ts';
 const identity = { id: 'gen-1', model: 'anthropic/claude-sonnet-4.6', provider: 'Anthropic', created: 7 };
 const text = (words: string): AnthropicContentBlock => ({ type: 'text', text: words });
 const search = (id: string): AnthropicContentBlock => ({
-  ...{ type: 'server_tool_use', id, name: 'web_search' },
+  type: 'server_tool_use',
+  id,
+  name: 'web_search',
   input: { query: 'q' },
 });
 const result = (tool_use_id: string): AnthropicContentBlock => ({
-  ...{ type: 'web_search_tool_result', tool_use_id },
+  type: 'web_search_tool_result',
+  tool_use_id,
   content: [],
 });
 

@@ -111,7 +111,10 @@ function toPartEvents(part: JsonObject, content_index: number): readonly JsonObj
       ? { type: 'response.output_text.delta', ...at, delta: text, logprobs: logprobs ?? [] }
       : { type: 'response.refusal.delta', ...at, delta: refusal },
     ...toObjects(annotations).map((annotation, annotation_index) => ({
-      ...{ type: 'response.output_text.annotation.added', ...at, annotation_index, annotation },
+      type: 'response.output_text.annotation.added',
+      ...at,
+      annotation_index,
+      annotation,
     })),
     isText
       ? { type: 'response.output_text.done', ...at, text, logprobs: logprobs ?? [] }

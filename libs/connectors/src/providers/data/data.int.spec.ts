@@ -27,15 +27,13 @@ beforeEach(() => {
 
 const vendor = (credential?: CredentialLocation) => ({ slug: 'v', protocol: 'data', baseUrl: url, credential });
 const call = (more: Partial<DataCall> = {}): DataCall => ({
-  ...{
-    method: 'POST',
-    path: '/search',
-    query: [],
-    body: { q: 'coin' },
-    headers: {},
-    isFile: false,
-    isBilledAfterDisconnect: true,
-  },
+  method: 'POST',
+  path: '/search',
+  query: [],
+  body: { q: 'coin' },
+  headers: {},
+  isFile: false,
+  isBilledAfterDisconnect: true,
   signal: new AbortController().signal,
   ...more,
 });
@@ -81,8 +79,14 @@ describe('a data lookup', () => {
     const [asked] = server.requests;
     expect([asked?.line, asked?.body]).toEqual(['POST /search', '{"q":"coin"}']);
     expect(asked?.headers).toEqual({
-      ...{ accept: '*/*', 'user-agent': 'Countinghouse/1', 'x-fields': 'name', authorization: `Bearer ${SECRET}` },
-      ...{ 'content-type': 'application/json', 'content-length': '12', host: url.slice(7), connection: 'keep-alive' },
+      accept: '*/*',
+      'user-agent': 'Countinghouse/1',
+      'x-fields': 'name',
+      authorization: `Bearer ${SECRET}`,
+      'content-type': 'application/json',
+      'content-length': '12',
+      host: url.slice(7),
+      connection: 'keep-alive',
     });
   });
 

@@ -30,12 +30,20 @@ export interface GeminiPart {
 
 /** Reasons for which the rest of a response, or all of it, is withheld. */
 const WITHHELD: ReadonlySet<unknown> = new Set([
-  ...['SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII', 'LANGUAGE', 'OTHER'],
+  'SAFETY',
+  'RECITATION',
+  'BLOCKLIST',
+  'PROHIBITED_CONTENT',
+  'SPII',
+  'LANGUAGE',
+  'OTHER',
 ]);
 const TOO_LONG: ReadonlySet<unknown> = new Set(['MAX_TOKENS', 'CONTINUATION']);
 /** The model has generated a call that cannot be read. What it sent before is not a complete response. */
 const INVALID_CALL: ReadonlySet<unknown> = new Set([
-  ...['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS'],
+  'MALFORMED_FUNCTION_CALL',
+  'UNEXPECTED_TOOL_CALL',
+  'TOO_MANY_TOOL_CALLS',
 ]);
 /** Reasons are words such as `PROHIBITED_CONTENT`. */
 const REASON = /^[A-Z][A-Z_]{1,63}$/;

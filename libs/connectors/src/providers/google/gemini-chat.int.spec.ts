@@ -41,7 +41,12 @@ async function send(
   search?: NativeSearch,
 ): Promise<Received> {
   const call: ChatCall = {
-    ...{ protocol: 'chat', protocols: ['chat'], stream, withoutReasoning: false, identity, modelRules },
+    protocol: 'chat',
+    protocols: ['chat'],
+    stream,
+    withoutReasoning: false,
+    identity,
+    modelRules,
     body: { model: 'gemini-3.8-flash', messages, ...more },
     search,
     signal: AbortSignal.timeout(10_000),

@@ -12,8 +12,15 @@ const DEFAULT_NAMES = { size: 'aspectRatio', resolution: 'imageSize' };
 
 /** Finish reasons that concern the content of the request or of the result. */
 const AGAINST_POLICY: ReadonlySet<unknown> = new Set([
-  ...['SAFETY', 'PROHIBITED_CONTENT', 'BLOCKLIST', 'SPII', 'RECITATION', 'OTHER'],
-  ...['IMAGE_SAFETY', 'IMAGE_PROHIBITED_CONTENT', 'IMAGE_RECITATION'],
+  'SAFETY',
+  'PROHIBITED_CONTENT',
+  'BLOCKLIST',
+  'SPII',
+  'RECITATION',
+  'OTHER',
+  'IMAGE_SAFETY',
+  'IMAGE_PROHIBITED_CONTENT',
+  'IMAGE_RECITATION',
 ]);
 
 export class GeminiImages {

@@ -77,7 +77,10 @@ describe('a stream with searches of Google', () => {
       { role: 'assistant', content: 'J' },
       { content: 'ä.' },
       { annotations: [cite('https://a.b/1', 0, 3), cite('https://a.b/2', 0, 3)] },
-      ...['0 Ur searching', '0 Ur completed', '1 Uruk searching', '1 Uruk completed'],
+      '0 Ur searching',
+      '0 Ur completed',
+      '1 Uruk searching',
+      '1 Uruk completed',
       'stop',
     ]);
     expect([translator.invoiced, translator.usage()]).toEqual([2, expect.objectContaining({ input: 7 })]);
@@ -98,12 +101,15 @@ describe('a stream with searches of Google', () => {
     expect(forwarded.map((part) => (typeof part === 'string' ? part : JSON.stringify(part)))).toEqual([
       '{"role":"assistant","content":"A"}',
       JSON.stringify({ annotations: [cite('https://a.b/1', 0, 1)] }),
-      ...['0 Ur searching', '0 Ur completed'],
+      '0 Ur searching',
+      '0 Ur completed',
       '{"content":"B"}',
-      ...['1 Uruk searching', '1 Uruk completed'],
+      '1 Uruk searching',
+      '1 Uruk completed',
       JSON.stringify({ annotations: [cite('https://a.b/1', 1, 2)] }),
       'stop',
-      ...['2 Eridu searching', '2 Eridu completed'],
+      '2 Eridu searching',
+      '2 Eridu completed',
     ]);
     expect(translator.invoiced).toBe(3);
   });

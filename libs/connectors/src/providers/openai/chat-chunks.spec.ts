@@ -88,8 +88,13 @@ function translateChunks(chunks: readonly object[]) {
 
 describe('the field x_groq', () => {
   const toChunk = (delta: object, more: object) => ({
-    ...{ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'theirs', system_fingerprint: null },
-    ...{ choices: [{ index: 0, delta, finish_reason: null }], ...more },
+    id: 'up-1',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'theirs',
+    system_fingerprint: null,
+    choices: [{ index: 0, delta, finish_reason: null }],
+    ...more,
   });
   const usage = { prompt_tokens: 7, completion_tokens: 3 };
   const first = toChunk({ role: 'assistant', content: 'Yes' }, { x_groq: { id: 'req_1' } });

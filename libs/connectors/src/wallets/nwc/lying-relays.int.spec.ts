@@ -100,7 +100,9 @@ function heard(send: Send, [kind, first, filter]: readonly [string, unknown, unk
 const nameOf = () =>
   `nostr+walletconnect://${getPublicKey(WALLET)}?relay=${encodeURIComponent(url)}&secret=${CLIENT.toString('hex')}`;
 const connection = (): WalletConnection => ({
-  ...{ pubkey: getPublicKey(WALLET), relays: [url], secret: CLIENT.toString('hex') },
+  pubkey: getPublicKey(WALLET),
+  relays: [url],
+  secret: CLIENT.toString('hex'),
   encryption: 'nip44_v2',
 });
 
