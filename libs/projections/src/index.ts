@@ -73,7 +73,7 @@ export { readVideoJobs, type VideoJobView } from './video-jobs.ts';
 export { readVideoPage, type VideoPage, type VideoPageFilter } from './videos.ts';
 
 /** All projections, in the order of their migrations. */
-export const projections = [
+export const projections: readonly Projection[] = [
   balances,
   journal,
   keys,
@@ -84,7 +84,7 @@ export const projections = [
   videoJobs,
   challenges,
   videos,
-] as unknown as readonly Projection[];
+];
 
 export const projectionMigrations = [
   ...checkpointMigrations,

@@ -6,6 +6,7 @@ import {
   type CallUsage,
   type Charge,
   type ChargeItem,
+  countAffordableUnits,
   getQuantity,
   NO_USAGE,
   type Tariff,
@@ -19,7 +20,6 @@ import { callWithRetries } from './call-with-retries.ts';
 import { breakDownCharge, calculateInputCost } from './charge-breakdown.ts';
 import { createChargeItem } from './create-charge-item.ts';
 import type { ExtensionOutcome } from './extend-until-covered.ts';
-import { addHiddenReasoning } from './hidden-reasoning.ts';
 import type { Deadline, Funds, Order, OrderedModel, PurchaseObserver, Receipt } from './order.ts';
 import { OrderedModels } from './ordered-models.ts';
 import type { Hold, HoldExtensionRequest, Payer } from './payer.ts';
@@ -285,7 +285,15 @@ export class Purchase {
     const tokens = this.observer.health.estimateReasoningTokens(source, this.model, endpoint);
     if (tokens === 0) return call;
     const unheld = money.subtract(this.order.maxPrice, this.hold.amount);
-    return addHiddenReasoning(call, tokens, money.add(this.remaining, unheld), endpoint.tariff.prices);
+    const maxAmount = money.add(this.remaining, unheld);
+    return {
+      estimateUsage: async (delivered) => {
+        const usage = await call.estimateUsage(delivered);
+        const reasoningUnits = { unit: 'output', beside: { ...usage, request: 1 } } as const;
+        const affordable = countAffordableUnits(maxAmount, reasoningUnits, endpoint.tariff.prices);
+        return { ...usage, reasoning: Math.min(tokens, Math.max(affordable, 0)) };
+      },
+    };
   }
 
   /** Bills a usage of the endpoint that was called last, such as images, seconds or characters. */
