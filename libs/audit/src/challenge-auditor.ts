@@ -42,8 +42,14 @@ export class ChallengeAuditor {
     } else if (challenge) reportProblem('was issued twice');
     else {
       checkRounding(reading, reportProblem);
-      const zeroAmounts = { paid: 0n, held: 0n, charged: 0n, forfeited: 0n };
-      this.challenges.set(stream, { terms: reading, ...zeroAmounts, openHoldIds: new Set() });
+      this.challenges.set(stream, {
+        terms: reading,
+        paid: 0n,
+        held: 0n,
+        charged: 0n,
+        forfeited: 0n,
+        openHoldIds: new Set(),
+      });
     }
   }
 }

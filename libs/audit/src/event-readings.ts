@@ -211,8 +211,16 @@ function readExtension({ holdId, amount, by }: StoredData): EventReading {
 }
 
 function readChallengeOffer({ coin, units, rate, worth, price, priceList, usableUntil }: StoredData): EventReading {
-  const amounts = { units: BigInt(units), worth: BigInt(worth), price: BigInt(price) };
-  return { kind: 'offer', coin, rate: rate.value, ...amounts, priceList, usableUntil };
+  return {
+    kind: 'offer',
+    coin,
+    rate: rate.value,
+    units: BigInt(units),
+    worth: BigInt(worth),
+    price: BigInt(price),
+    priceList,
+    usableUntil,
+  };
 }
 
 function readPayment({ method, units, amount }: StoredData, owed: string, isOverpayment: boolean): EventReading {
@@ -270,8 +278,18 @@ function toPart(
       .filter(([, quantity]) => quantity !== 0)
       .sort(([a], [b]) => (a < b ? -1 : 1)),
   );
-  const defaults = { beside: false, terms: {}, estimated: false, absorbed: false, cost: 0n, price: 0n };
-  return { of, provider, creditor, usage: used, ...defaults };
+  return {
+    of,
+    provider,
+    creditor,
+    usage: used,
+    beside: false,
+    terms: {},
+    estimated: false,
+    absorbed: false,
+    cost: 0n,
+    price: 0n,
+  };
 }
 
 function readPricesV1({ version, rates, units = [], fees = [] }: StoredData): EventReading {

@@ -219,11 +219,21 @@ function reverseCharge({ settled, at }: DataOf<'ReverseCharge'>, payer: Holds): 
   const { holdId, keyId, heldAt, countedAt, countedIn, query, charged } = settled;
   switch (getHoldResolution(holdId, payer)) {
     case 'settled': {
-      const counting = {
-        ...(countedAt === undefined ? {} : { countedAt }),
-        ...(countedIn === undefined ? {} : { countedIn }),
-      };
-      return [{ type: 'ChargeReversed', data: { holdId, keyId, heldAt, ...counting, query, charged, at } }];
+      return [
+        {
+          type: 'ChargeReversed',
+          data: {
+            holdId,
+            keyId,
+            heldAt,
+            ...(countedAt === undefined ? {} : { countedAt }),
+            ...(countedIn === undefined ? {} : { countedIn }),
+            query,
+            charged,
+            at,
+          },
+        },
+      ];
     }
     case 'reversed':
       return [];

@@ -60,8 +60,15 @@ export function openEventStore({ eventSchema, ...address }: EventStoreAddress): 
   const checkAppendRight = stored.checkAppendRight?.bind(stored);
   const pollNow = stored.pollNow?.bind(stored);
   const replaceCredentials = stored.replaceCredentials?.bind(stored);
-  const further = { check, checkAppendRight, pollNow, replaceCredentials, close };
-  return { ...withUpcasting(stored, eventSchema), rawReader: stored, ...further };
+  return {
+    ...withUpcasting(stored, eventSchema),
+    rawReader: stored,
+    check,
+    checkAppendRight,
+    pollNow,
+    replaceCredentials,
+    close,
+  };
 }
 
 function openAdapter(address: Omit<EventStoreAddress, 'eventSchema'>): ClosableEventStore {

@@ -31,8 +31,12 @@ export class ConnectionProbe {
 
   private async connect(): Promise<void> {
     const { connectionString } = this.options;
-    const limits = { connectTimeoutMs: ATTEMPT_TIMEOUT_MS, queryTimeoutMs: ATTEMPT_TIMEOUT_MS };
-    const client = await connectClient({ connectionString, name: 'probe', ...limits });
+    const client = await connectClient({
+      connectionString,
+      name: 'probe',
+      connectTimeoutMs: ATTEMPT_TIMEOUT_MS,
+      queryTimeoutMs: ATTEMPT_TIMEOUT_MS,
+    });
     try {
       await client.query('select 1');
     } finally {

@@ -61,8 +61,11 @@ export function openPool({
   onIdleError = () => {},
   ...connectionOptions
 }: PgPoolOptions): pg.Pool {
-  const limits = { ...(max === undefined ? {} : { max }), ...(allowsUnlimitedIdle ? { idleTimeoutMillis: 0 } : {}) };
-  const pool = new CredentialPool({ ...toClientConfig(connectionOptions), ...limits });
+  const pool = new CredentialPool({
+    ...toClientConfig(connectionOptions),
+    ...(max === undefined ? {} : { max }),
+    ...(allowsUnlimitedIdle ? { idleTimeoutMillis: 0 } : {}),
+  });
   pool.on('error', onIdleError);
   pool.on('connect', ignoreConnectionErrors);
   return pool;

@@ -135,13 +135,16 @@ function evolveRow(row: AutoTopupRow, { type, data }: AutoTopupEvent): AutoTopup
       return { ...row, wallet: null, relays: null, changed_at: data.at, ...NO_ERROR };
     case 'AutoTopupBegun': {
       const { attempt, topupId, amount, at } = data;
-      const attemptFields = {
+      return {
+        ...row,
         attempt,
         attempt_topup: topupId,
         attempt_amount: amount,
-        attempt_state: 'begun' as const,
+        attempt_state: 'begun',
+        attempt_requests: 0,
+        attempt_at: at,
+        attempt_ended_at: null,
       };
-      return { ...row, ...attemptFields, attempt_requests: 0, attempt_at: at, attempt_ended_at: null };
     }
     case 'AutoTopupInvoiced':
       return { ...row, attempt_state: 'invoiced' };

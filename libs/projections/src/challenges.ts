@@ -138,8 +138,14 @@ function evolveRow(row: ChallengeRow, { type, data }: ChallengeEvent): Challenge
     case 'HoldSettled': {
       const { charged } = data;
       const available = sum(row.available, data.held, `-${charged}`);
-      const used = { state: 'used' as const, served: row.served + 1, charged: sum(row.charged, charged) };
-      return { ...row, ...used, available, held: '0' };
+      return {
+        ...row,
+        state: 'used',
+        served: row.served + 1,
+        charged: sum(row.charged, charged),
+        available,
+        held: '0',
+      };
     }
     case 'ChargeReversed': {
       const [available, charged] = [sum(row.available, data.charged), sum(row.charged, `-${data.charged}`)];

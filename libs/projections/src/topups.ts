@@ -122,8 +122,13 @@ export const topups: FoldProjection<TopupRow> = {
         return { ...row, seen: removePayment(row.seen, event.data.payment) };
       case 'PaymentReceived': {
         const { units, amount, bonus, payment } = event.data;
-        const paid = { paid_units: sum(row.paid_units, units), credited: sum(row.credited, amount, bonus) };
-        return { ...row, ...paid, seen: removePayment(row.seen, payment), pending: row.pending + 1 };
+        return {
+          ...row,
+          paid_units: sum(row.paid_units, units),
+          credited: sum(row.credited, amount, bonus),
+          seen: removePayment(row.seen, payment),
+          pending: row.pending + 1,
+        };
       }
       case 'TopupCredited':
         return { ...row, pending: row.pending - 1 };

@@ -64,8 +64,14 @@ export class QueriesController {
     const size = Math.min(parsePageNumber('page_count', query.page_count, PAGE_SIZE), MAX_PAGE_SIZE);
     await this.readModels.waitForHistory(filter.accountId, reply);
     const { records, total, isTotalExact, searchedBackTo } = await this.loadPage(filter, page, size);
-    const totals = { total, total_pages: Math.ceil(total / size), total_is_exact: isTotalExact };
-    const pagination = { page, page_count: size, ...totals, looked_back_to: searchedBackTo };
+    const pagination = {
+      page,
+      page_count: size,
+      total,
+      total_pages: Math.ceil(total / size),
+      total_is_exact: isTotalExact,
+      looked_back_to: searchedBackTo,
+    };
     return { status: 'success', data: records.map(toHistoryRecordJson), pagination };
   }
 

@@ -71,9 +71,10 @@ export class ResponsesController {
     const items = typeof rawInput === 'string' ? [{ role: 'user', content: rawInput }] : (rawInput ?? []);
     const input = [...items, { type: 'compaction_trigger' }];
     await this.paid.serveOnce(request, reply, caller, async (payer, connection) => {
-      const context = { requestId: request.id, source: getQuerySource(request), reader: this.createReader(reply) };
       const params = {
-        ...context,
+        requestId: request.id,
+        source: getQuerySource(request),
+        reader: this.createReader(reply),
         body: { ...body, input, store: false } as ResponsesInput,
         connection,
         resultFormat: 'compaction',

@@ -88,8 +88,13 @@ export class ConnectWalletHandler implements ICommandHandler<ConnectWallet> {
   /** @throws any error of `WalletConnector.connect` */
   async execute({ accountId, params, cause }: ConnectWallet): Promise<WalletCommandResult> {
     const { secret, ...wallet } = await this.connector.connect(params);
-    const amounts = { threshold: money.toJsonAmount(params.threshold), amount: money.toJsonAmount(params.amount) };
-    const data = { wallet, secret: this.secrets.seal(secret), ...amounts, at: this.clock.now() };
+    const data = {
+      wallet,
+      secret: this.secrets.seal(secret),
+      threshold: money.toJsonAmount(params.threshold),
+      amount: money.toJsonAmount(params.amount),
+      at: this.clock.now(),
+    };
     const { position } = await this.autoTopups.run(accountId, { type: 'ConnectWallet', data }, cause);
     return { position };
   }

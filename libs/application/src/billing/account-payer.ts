@@ -82,10 +82,25 @@ export class AccountPayer extends StreamPayer {
     const partialHold = waiting === undefined ? partial : (request.updatePartial?.() ?? partial);
     const { clock, getProcessId, riskLimits } = this.dependencies;
     const { keyId } = this.caller;
-    const amounts = { minAmount, maxAmount, partialHold, waiting, riskLimits };
-    const holdLimits = { holdId, keyId, query, fallbackModels, dedupeSeconds, ...amounts };
     const expiresAt = clock.toInstant(clock.nowMs() + lifetimeMs);
-    return { type: 'HoldFunds', data: { ...holdLimits, owner: getProcessId(), expiresAt, at: clock.now() } } as const;
+    return {
+      type: 'HoldFunds',
+      data: {
+        holdId,
+        keyId,
+        query,
+        fallbackModels,
+        dedupeSeconds,
+        minAmount,
+        maxAmount,
+        partialHold,
+        waiting,
+        riskLimits,
+        owner: getProcessId(),
+        expiresAt,
+        at: clock.now(),
+      },
+    } as const;
   }
 
   async extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'> {

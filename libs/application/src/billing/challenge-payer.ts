@@ -56,8 +56,16 @@ export class ChallengePayer extends StreamPayer {
       throw new Rejection<RejectionCode>('challenge_used', 'The payment has already been used elsewhere');
     const { clock, getProcessId } = this.dependencies;
     const expiresAt = clock.nowMs() + lifetimeMs;
-    const terms = { holdId, request, maxAmount, query, isRetry: this.isRetry };
-    const data = { ...terms, owner: getProcessId(), expiresAt: clock.toInstant(expiresAt), at: clock.now() };
+    const data = {
+      holdId,
+      request,
+      maxAmount,
+      query,
+      isRetry: this.isRetry,
+      owner: getProcessId(),
+      expiresAt: clock.toInstant(expiresAt),
+      at: clock.now(),
+    };
     const { events, revision } = await this.acquireHold({ holdId, expiresAt }, () =>
       this.streams.challenges.run(challengeId, { type: 'ClaimChallenge', data }, this.createCause(holdId)),
     );

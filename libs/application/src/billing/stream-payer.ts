@@ -124,8 +124,17 @@ export abstract class StreamPayer implements Payer {
 
   async release(hold: Hold, { failure, attempts, absorbed }: HoldRelease): Promise<void> {
     const { clock } = this.dependencies;
-    const details = { errorCode: failure.code, reason: failure.message, attempts, ...(absorbed ? { absorbed } : {}) };
-    const command = { type: 'ReleaseHold', data: { holdId: hold.holdId, ...details, at: clock.now() } } as const;
+    const command = {
+      type: 'ReleaseHold',
+      data: {
+        holdId: hold.holdId,
+        errorCode: failure.code,
+        reason: failure.message,
+        attempts,
+        ...(absorbed ? { absorbed } : {}),
+        at: clock.now(),
+      },
+    } as const;
     const releaseHold = () => this.endHold(command, ['HoldReleased', 'HoldExpired']);
     const { work, result } = this.change('release', hold, true, releaseHold);
     // Without a cost nothing is lost: the caller gets the error, or the retries have logged it, and the hold expires.

@@ -146,8 +146,12 @@ export class RunDataLookupHandler implements ICommandHandler<RunDataLookup> {
     const call: UpstreamCall<A | UpstreamError> = {
       send: async ({ upstream, onDisconnect }) => {
         const fetchData = this.providers.get(hold, upstream, 'data');
-        const options = { isFile: entry.binary === true, isBilledAfterDisconnect: onDisconnect !== 'stops', signal };
-        return fetchData({ ...request, ...options }).catch((error: unknown) => {
+        return fetchData({
+          ...request,
+          isFile: entry.binary === true,
+          isBilledAfterDisconnect: onDisconnect !== 'stops',
+          signal,
+        }).catch((error: unknown) => {
           const failure = toUpstreamError(error);
           if (isCharged(failure, entry)) return failure;
           throw failure;

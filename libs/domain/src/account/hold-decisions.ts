@@ -93,8 +93,21 @@ export function holdFunds(data: Limited<HoldLimits>, account: AccountState): rea
     : { amount };
   for (const moneyLimit of moneyLimits) assertCapacityForOthers(prices, moneyLimit, spendable);
   const owned = owner === undefined ? {} : { owner };
-  const amounts = { amount: money.toJsonAmount(amount), ...toStoredPrices(prices) };
-  return [{ type: 'FundsHeld', data: { holdId, keyId, ...amounts, ...owned, expiresAt, query, at } }];
+  return [
+    {
+      type: 'FundsHeld',
+      data: {
+        holdId,
+        keyId,
+        amount: money.toJsonAmount(amount),
+        ...toStoredPrices(prices),
+        ...owned,
+        expiresAt,
+        query,
+        at,
+      },
+    },
+  ];
 }
 
 /** Extends a hold. A repetition of a command whose response was lost is not rejected. */
@@ -123,12 +136,19 @@ export function extendHold(
   const increase = money.min(...increases);
   const amount = money.add(hold.amount, increase);
   if (increase > ZERO_USD && amount >= minAmount) {
-    const amounts = {
-      amount: money.toJsonAmount(amount),
-      by: money.toJsonAmount(increase),
-      ...toStoredPrices(stopPrice),
-    };
-    return [{ type: 'HoldExtended', data: { holdId, keyId, ...amounts, at } }];
+    return [
+      {
+        type: 'HoldExtended',
+        data: {
+          holdId,
+          keyId,
+          amount: money.toJsonAmount(amount),
+          by: money.toJsonAmount(increase),
+          ...toStoredPrices(stopPrice),
+          at,
+        },
+      },
+    ];
   }
   if (isExtended) return [];
   const { code, held } = moneyLimits[increases.lastIndexOf(increase)] as MoneyLimit;

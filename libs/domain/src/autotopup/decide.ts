@@ -104,8 +104,12 @@ function beginAutoTopup(
     const until = addMilliseconds(`${getDailyUsage(state, at).date}T00:00:00.000Z`, PAUSE_MS);
     return [{ type: 'AutoTopupPaused', data: { code: 'DAILY_LIMIT', why: limitReason, until, at } }];
   }
-  const amounts = { amount: wallet.amount, balance: money.toJsonAmount(balance) };
-  return [{ type: 'AutoTopupBegun', data: { attempt, topupId, ...amounts, at } }];
+  return [
+    {
+      type: 'AutoTopupBegun',
+      data: { attempt, topupId, amount: wallet.amount, balance: money.toJsonAmount(balance), at },
+    },
+  ];
 }
 
 function getDailyLimitReason(

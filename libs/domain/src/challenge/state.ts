@@ -140,11 +140,13 @@ export function evolveChallenge(challenge: ChallengeState, event: ChallengeEvent
     case 'ChargeReversed': {
       const { holdId } = event.data;
       const charged = money.parseJsonAmount(event.data.charged);
-      const amounts = {
+      return {
+        ...challenge,
+        ...markReversed(holdId, challenge),
         available: money.add(challenge.available, charged),
         charged: money.subtract(challenge.charged, charged),
+        served: challenge.served - 1,
       };
-      return { ...challenge, ...markReversed(holdId, challenge), ...amounts, served: challenge.served - 1 };
     }
     default:
       return throwUnknownEvent(event);

@@ -144,8 +144,7 @@ function toPaymentReceivedData(
   const { accountId, method, coin } = invoice;
   const { payment: id, units, receivedAt, at } = payment;
   const { amount, bonus, ...value } = valuePayment(payment, invoice, getEarlierPayments(id, topup));
-  const paid = { accountId, method, coin, payment: id, units: units.toString() };
-  return { ...paid, amount, bonus, ...value, receivedAt, at };
+  return { accountId, method, coin, payment: id, units: units.toString(), amount, bonus, ...value, receivedAt, at };
 }
 
 /** Returns events for the fees, reversals, losses and recoveries of a received payment that are not recorded yet. */

@@ -105,11 +105,19 @@ function createCreditCommand(
   { accountId, method, payment, amount, bonus }: PaymentReceived['data'],
   at: Instant,
 ): TopupSendCommand {
-  const booked = { amount: money.parseJsonAmount(amount), bonus: money.parseJsonAmount(bonus) };
   return {
     target: 'account',
     id: accountId,
-    command: { type: 'AddCredit', data: { creditId: toPaymentKey(payment), method, ...booked, at } },
+    command: {
+      type: 'AddCredit',
+      data: {
+        creditId: toPaymentKey(payment),
+        method,
+        amount: money.parseJsonAmount(amount),
+        bonus: money.parseJsonAmount(bonus),
+        at,
+      },
+    },
   };
 }
 
@@ -127,8 +135,15 @@ function createExcessCommand(
 function createReversalCommand(reversed: PaymentReversed['data'], at: Instant): TopupSendCommand {
   const { accountId, payment, method, why } = reversed;
   const reversalId = toPaymentKey({ backend: payment.backend, id: reversed.reversalId });
-  const booked = { amount: money.parseJsonAmount(reversed.amount), bonus: money.parseJsonAmount(reversed.bonus) };
-  const data = { reversalId, creditId: toPaymentKey(payment), method, ...booked, why, at };
+  const data = {
+    reversalId,
+    creditId: toPaymentKey(payment),
+    method,
+    amount: money.parseJsonAmount(reversed.amount),
+    bonus: money.parseJsonAmount(reversed.bonus),
+    why,
+    at,
+  };
   return { target: 'account', id: accountId, command: { type: 'ReverseCredit', data } };
 }
 

@@ -73,8 +73,17 @@ function toModelItems(charge: ChargeV1, of: string | null): readonly ChargeItem[
   const calculateModelPart = (amount: 'cost' | 'price') =>
     fees.reduce((remaining, fee) => remaining - BigInt(fee[amount]), BigInt(charge[amount])).toString();
   const countedUsage: Usage = toUsageJson({ ...usage, request: calls });
-  const amounts = { cost: calculateModelPart('cost'), price: calculateModelPart('price') };
-  return [{ of, provider, creditor: provider, usage: countedUsage, estimated, ...amounts }];
+  return [
+    {
+      of,
+      provider,
+      creditor: provider,
+      usage: countedUsage,
+      estimated,
+      cost: calculateModelPart('cost'),
+      price: calculateModelPart('price'),
+    },
+  ];
 }
 
 function toFeeItem({ name, provider, cost, price }: FeeV1): ChargeItem {

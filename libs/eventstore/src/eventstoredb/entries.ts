@@ -35,8 +35,15 @@ const TICKS_PER_MS = 10_000n;
  * @returns an entry at START_POSITION if the response has no event
  */
 export function parseLogEntry(bytes: Buffer, isIncluded: (stream: string) => boolean): LogEntry {
-  const identity = { id: '', stream: '', revision: 0, position: START_POSITION };
-  const raw: RawEvent = { ...identity, system: {}, metadata: NO_BYTES, data: NO_BYTES };
+  const raw: RawEvent = {
+    id: '',
+    stream: '',
+    revision: 0,
+    position: START_POSITION,
+    system: {},
+    metadata: NO_BYTES,
+    data: NO_BYTES,
+  };
   // A Uint8Array on the same memory, because the reader would copy a Buffer.
   const reader = new jspb.BinaryReader(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength));
   readFields(reader, (field) => field === 1 && reader.readMessage(raw, readEvent));

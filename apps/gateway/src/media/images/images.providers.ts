@@ -40,17 +40,14 @@ export const imageProviders: readonly Provider[] = [
     provide: GenerateImagesHandler,
     inject: [ImageQuoter, BillingEngine, ProviderRegistry, ImageFiles, RejectedPrompts],
     useFactory: (
-      quotes: ImageQuoter,
+      quoter: ImageQuoter,
       billing: BillingEngine,
       providers: ProviderRegistry,
       files: ImageFiles,
-      rejectedPrompts: RejectedPrompts,
-    ) =>
-      new GenerateImagesHandler(
-        quotes,
-        billing,
-        { generator: new ImageGenerator(providers, files), files },
-        rejectedPrompts,
-      ),
+      rejectedPromptLimit: RejectedPrompts,
+    ) => {
+      const generator = new ImageGenerator(providers, files);
+      return new GenerateImagesHandler({ quoter, billing, generator, files, rejectedPromptLimit });
+    },
   },
 ];

@@ -74,9 +74,18 @@ export function toVideoStatusJson(
   const noError = video.isOpenAi ? { error: null } : {};
   if (phase === 'settled' && stored && charged !== undefined) {
     const cost = toUsdJsonNumber(money.parseJsonAmount(charged));
-    const times = { completed_at: toUnixSeconds(stored.at), expires_at: getFileEndMs(request) / 1_000 };
     const file = toFileJson(request, stored.mediaType, context);
-    return { ...head, status: 'completed', progress: 100, ...times, ...noError, ...file, cost, usage: { cost } };
+    return {
+      ...head,
+      status: 'completed',
+      progress: 100,
+      completed_at: toUnixSeconds(stored.at),
+      expires_at: getFileEndMs(request) / 1_000,
+      ...noError,
+      ...file,
+      cost,
+      usage: { cost },
+    };
   }
   if (phase === 'released' && failure) {
     const { message, errorCode: code } = failure;

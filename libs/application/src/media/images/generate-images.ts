@@ -2,15 +2,15 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { MediaModel } from '#catalogue';
 import type { PicoUsd } from '#kernel';
-import { BillingEngine, type ClientConnection } from '../../billing/billing-engine.ts';
+import type { BillingEngine, ClientConnection } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Purchase } from '../../billing/purchase.ts';
 import type { SourceImage } from '../../providers/media-calls.ts';
-import { RejectedPrompts } from '../rejected-prompts.ts';
+import type { RejectedPrompts } from '../rejected-prompts.ts';
 import { MAX_SAVED_BYTES } from '../saved-images.ts';
-import { ImageFiles, type StoredImage, type UploadedImages } from './image-files.ts';
-import { type ImageBatch, ImageGenerator } from './image-generator.ts';
-import { hasImage, ImageQuoter } from './image-quoter.ts';
+import type { ImageFiles, StoredImage, UploadedImages } from './image-files.ts';
+import type { ImageBatch, ImageGenerator } from './image-generator.ts';
+import { hasImage, type ImageQuoter } from './image-quoter.ts';
 import type { ImageBody } from './image-request.ts';
 
 export interface GenerateImagesParams {
@@ -53,20 +53,23 @@ export class GenerateImages extends Command<GenerateImagesResult> {
   }
 }
 
+export interface GenerateImagesDependencies {
+  readonly quoter: ImageQuoter;
+  readonly billing: BillingEngine;
+  readonly generator: ImageGenerator;
+  readonly files: ImageFiles;
+  readonly rejectedPromptLimit: RejectedPrompts;
+}
+
 @CommandHandler(GenerateImages)
 export class GenerateImagesHandler implements ICommandHandler<GenerateImages> {
-  constructor(
-    private readonly quoter: ImageQuoter,
-    private readonly billing: BillingEngine,
-    private readonly images: { readonly generator: ImageGenerator; readonly files: ImageFiles },
-    private readonly rejectedPromptLimit: RejectedPrompts,
-  ) {}
+  constructor(private readonly dependencies: GenerateImagesDependencies) {}
 
   async execute({ payer, request, body, uploaded }: GenerateImages): Promise<GenerateImagesResult> {
     const { requestId, source, connection } = request;
-    const { generator, files } = this.images;
+    const { quoter, billing, generator, files, rejectedPromptLimit } = this.dependencies;
     const isEdit = uploaded !== undefined;
-    const quote = await this.quoter.quote(body, { payer, requestId, source, isEdit });
+    const quote = await quoter.quote(body, { payer, requestId, source, isEdit });
     const { order, usesImage, resolved } = quote;
     const delivery = request.delivery ?? getDefaultDelivery(resolved.model, isEdit);
     if (delivery !== 'bytes') files.assertStoreAvailable();
@@ -76,8 +79,8 @@ export class GenerateImagesHandler implements ICommandHandler<GenerateImages> {
       const batch = await generator.generate(imageOrder, purchase);
       return { ...batch, images: await this.deliver(batch, delivery, connection.storesResponse) };
     };
-    const sell = () => this.billing.sell(payer, order, generate, connection);
-    const { result, receipt } = await this.rejectedPromptLimit.runWithinLimit(payer.id, sell);
+    const sell = () => billing.sell(payer, order, generate, connection);
+    const { result, receipt } = await rejectedPromptLimit.runWithinLimit(payer.id, sell);
     return { ...result, model: order.model.id, charged: receipt.charged };
   }
 
@@ -86,7 +89,7 @@ export class GenerateImagesHandler implements ICommandHandler<GenerateImages> {
     delivery: ImageDelivery,
     storesResponse: boolean,
   ): Promise<readonly DeliveredImage[]> {
-    const { files } = this.images;
+    const { files } = this.dependencies;
     if (delivery === 'bytes') {
       if (!storesResponse || sumBytes(images) <= MAX_INLINE_BYTES) return images;
       // A response that cannot be replayed is still delivered.

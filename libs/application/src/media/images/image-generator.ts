@@ -78,8 +78,10 @@ export class ImageGenerator {
           mask: parameters.includes('mask') ? mask : undefined,
           count: getCountPerCall(endpoint, count),
           parameters: pickEndpointParameters(endpoint, params.parameters),
+          wireMapping: wire,
+          signal,
         };
-        return mapNotFoundError(resolved, endpoint, images({ ...request, wireMapping: wire, signal }));
+        return mapNotFoundError(resolved, endpoint, images(request));
       },
       estimateUsage: async () => ({ image: count }),
       getLostUsage: (endpoint, usage) => toLostUsage(getCountPerCall(endpoint, count), usage, endpoint, params.choices),

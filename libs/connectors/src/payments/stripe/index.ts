@@ -210,8 +210,7 @@ export class StripeBackend implements PaymentBackend {
 
   private async createClient(key: string): Promise<Stripe> {
     const { Stripe: Library } = await import('stripe');
-    const options = { timeout: TIMEOUT_MS, maxNetworkRetries: 0, telemetry: false };
-    return new Library(key, { httpClient: this.http, ...options });
+    return new Library(key, { httpClient: this.http, timeout: TIMEOUT_MS, maxNetworkRetries: 0, telemetry: false });
   }
 }
 

@@ -150,8 +150,11 @@ class SchemaConversion {
         const isMap = !isJsonObject(properties) && additionalProperties !== false;
         if (isMap || isJsonObject(additionalProperties)) return this.reject();
         const converted = isJsonObject(properties) ? await this.convertMap(properties, () => owner) : {};
-        const closed = { type, properties: converted, additionalProperties: false };
-        return this.describe({ ...closed, ...(required ? { required } : {}) }, texts, otherKeywords);
+        return this.describe(
+          { type, properties: converted, additionalProperties: false, ...(required ? { required } : {}) },
+          texts,
+          otherKeywords,
+        );
       }
       case 'array': {
         const { items, minItems, ...otherKeywords } = keywords;

@@ -126,8 +126,11 @@ export function toChatCompletion(completion: Completion, identity: CompletionIde
     logprobs: logprobs.length > 0 ? { content: logprobs, refusal: null } : null,
     finish_reason: toFinishReason(completion.body, calls.length > 0),
   };
-  const head = { ...identity, object: 'chat.completion' };
-  return { ...completion, protocol: 'chat', body: { ...head, choices: [choice], system_fingerprint: null } };
+  return {
+    ...completion,
+    protocol: 'chat',
+    body: { ...identity, object: 'chat.completion', choices: [choice], system_fingerprint: null },
+  };
 }
 
 /** Positions of sources are relative to their part in a response, and to the complete text in a chat. */
@@ -141,8 +144,15 @@ function collectAnnotations(parts: readonly JsonObject[]): readonly object[] {
 }
 
 function toCitation({ url, title, start_index, end_index }: JsonObject, from = 0) {
-  const at = { start_index: Number(start_index ?? 0) + from, end_index: Number(end_index ?? 0) + from };
-  return { type: 'url_citation', url_citation: { url, title, ...at } };
+  return {
+    type: 'url_citation',
+    url_citation: {
+      url,
+      title,
+      start_index: Number(start_index ?? 0) + from,
+      end_index: Number(end_index ?? 0) + from,
+    },
+  };
 }
 
 function toToolCall({ call_id, name, arguments: args }: JsonObject) {
