@@ -1,6 +1,6 @@
 export default {
   testMatch: ['<rootDir>/{apps,libs,tools}/**/*.spec.ts'],
-  modulePathIgnorePatterns: ['<rootDir>/.proofs/'], // installed clients have modules and snapshots of their own
+  modulePathIgnorePatterns: ['<rootDir>/\\.(node|proofs)/'], // installed clients have modules and snapshots of their own
   extensionsToTreatAsEsm: ['.ts'],
   testEnvironment: '<rootDir>/tools/jest/environment.mjs',
   testRunner: '<rootDir>/tools/jest/runner.mjs', // loads imported modules once per worker instead of once per file

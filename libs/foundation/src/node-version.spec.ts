@@ -23,8 +23,9 @@ test.each([
   ['25.9.0', false],
   ['26.0.0', true],
   ['28.1.0', true],
-])('Node %s is supported: %s', (version, isSupported) => {
-  expect(isSupportedNode(version)).toBe(isSupported);
+])('Node %s is supported: %s; the installation decides alike', async (version, isSupported) => {
+  const installation = await import(path.join(ROOT, 'tools/node/install.mjs'));
+  expect([isSupportedNode(version), installation.isSupported(version)]).toEqual([isSupported, isSupported]);
 });
 
 test('package.json states the supported versions', () => {
