@@ -1,5 +1,10 @@
-import autocannon from 'autocannon';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import type autocannon from 'autocannon';
 import { Agent, request } from 'undici';
+import { install } from '../proofs/clients/install.ts';
+
+const AUTOCANNON = { autocannon: '9.0.0' };
 
 export interface Target {
   readonly url: string;
@@ -34,13 +39,20 @@ export async function measureSequentially({ url, headers, body }: Target, second
   return { perSecond, p50Ms: getPercentile(0.5), p99Ms: getPercentile(0.99), failures };
 }
 
+/** Installs autocannon unless it is already installed. Only its types are a development dependency. */
+async function loadAutocannon(): Promise<typeof autocannon> {
+  const folder = await install({ npm: AUTOCANNON });
+  return createRequire(path.join(folder, 'package.json'))('autocannon');
+}
+
 /** Sends requests with a constant concurrency of `connections`. Latencies have a resolution of 1 ms. */
 export async function measureInParallel(
   { url, headers, body }: Target,
   connections: number,
   seconds: number,
 ): Promise<LoadMetric> {
-  const { requests, latency, non2xx, errors } = await autocannon({
+  const sendRequests = await loadAutocannon();
+  const { requests, latency, non2xx, errors } = await sendRequests({
     url,
     method: 'POST',
     headers,

@@ -1,8 +1,11 @@
 /** `npm run contracts`: writes the schemas of what providers accept and send, after an update of their SDKs. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { generateContracts, SCHEMAS_DIR } from './generate.ts';
+import { root } from '../processes.ts';
+import { generateContracts, getInstalledSource, SCHEMAS_DIR } from './generate.ts';
+import { installSpeechTypes } from './speech-sdks.ts';
 
-for (const [provider, content] of generateContracts(process.cwd())) {
-  writeFileSync(path.join(SCHEMAS_DIR, `${provider}.json`), content);
+const schemas = [...generateContracts(getInstalledSource(root)), ...generateContracts(await installSpeechTypes())];
+for (const [provider, content] of schemas) {
+  writeFileSync(path.join(root, SCHEMAS_DIR, `${provider}.json`), content);
 }

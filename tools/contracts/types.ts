@@ -1,11 +1,10 @@
 /**
  * What providers accept and send, by the types of their SDKs. `npm run contracts` makes a JSON schema of each property
  * of `ProviderContracts`. An SDK that renames or removes a type fails the type check here. Responses of OpenRouter are
- * in zod-contracts.ts.
+ * in zod-contracts.ts, and providers of speech in speech/types.ts.
  */
 import type Anthropic from '@anthropic-ai/sdk';
 import type { ErrorResponse } from '@anthropic-ai/sdk/resources/shared';
-import type { Deepgram } from '@deepgram/sdk';
 import type { ChatRequest$Outbound } from '@openrouter/sdk/models';
 import type Groq from 'groq-sdk';
 import type { ChatCompletionCreateParams } from 'groq-sdk/resources/chat/completions';
@@ -22,7 +21,6 @@ import type {
   DeepInfraImagesRequest,
   DeepInfraImagesResponse,
 } from './deepinfra.ts';
-import type { ElevenLabsError, ElevenLabsSpeechQuery, ElevenLabsSpeechRequest } from './elevenlabs.ts';
 import type { ExaContracts } from './exa.ts';
 import type { FalContracts } from './fal.ts';
 import type {
@@ -103,18 +101,6 @@ export interface ProviderContracts {
     error: GoogleError;
   };
   fal: FalContracts;
-  elevenlabs: {
-    speechQuery: ElevenLabsSpeechQuery;
-    speechRequest: ElevenLabsSpeechRequest;
-    error: ElevenLabsError;
-  };
-  deepgram: {
-    listenQuery: Deepgram.listen.v1.MediaTranscribeRequestOctetStream;
-    listenResponse: Deepgram.ListenV1Response;
-    speakQuery: Omit<Deepgram.speak.v1.SpeakV1Request, 'text'>;
-    speakRequest: Pick<Deepgram.speak.v1.SpeakV1Request, 'text'>;
-    error: Deepgram.ErrorResponseLegacyError | Deepgram.ErrorResponseModernError;
-  };
   'google-maps': GoogleMapsContracts;
   'google-solar': GoogleSolarContracts;
   'google-aerial-view': GoogleAerialViewContracts;

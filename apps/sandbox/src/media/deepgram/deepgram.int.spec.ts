@@ -1,15 +1,11 @@
-import { DeepgramClient, DeepgramError } from '@deepgram/sdk';
+/** Requests as Deepgram's SDK sends them, which `npm run prove:contracts` runs itself. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { AUDIO_FORMATS, createAudioFile } from '#testing';
 import { startSandbox } from '../../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
-let client: DeepgramClient;
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0 });
-  const base = `${sandbox.url}/deepgram`;
-  const environment = { base, production: base, agent: base, agentRest: base };
-  client = new DeepgramClient({ apiKey: 'k', environment, maxRetries: 0 });
 });
 afterAll(() => sandbox.close());
 beforeEach(() => fetch(`${sandbox.url}/bill`, { method: 'DELETE' }));
@@ -28,14 +24,19 @@ interface Heard {
   };
 }
 
-async function listen(file: Buffer, options: object = {}): Promise<Heard> {
-  return (await client.listen.v1.media.transcribeFile(new Uint8Array(file), {
-    model: 'nova-3',
-    ...options,
-  })) as unknown as Heard;
+/** Options are query parameters. The body is audio, or JSON. */
+function post(operation: string, options: object, body: Buffer | object): Promise<Response> {
+  const isAudio = Buffer.isBuffer(body);
+  const type = isAudio ? 'application/octet-stream' : 'application/json';
+  const headers = { authorization: 'Token k', 'content-type': type };
+  const url = `${sandbox.url}/deepgram/v1/${operation}?${new URLSearchParams(Object.entries(options))}`;
+  return fetch(url, { method: 'POST', headers, body: isAudio ? new Uint8Array(body) : JSON.stringify(body) });
 }
 
-describe("Deepgram's transcription through its own client", () => {
+const send = (file: Buffer, options: object = {}) => post('listen', { model: 'nova-3', ...options }, file);
+const listen = async (file: Buffer, options: object = {}) => (await (await send(file, options)).json()) as Heard;
+
+describe("Deepgram's transcription", () => {
   test('returns words with their times, and is billed by the length of the audio', async () => {
     const { metadata, results } = await listen(spoken, { smart_format: true, utterances: true });
     expect(metadata).toMatchObject({ duration: 3, channels: 1 });
@@ -82,8 +83,8 @@ describe("Deepgram's transcription through its own client", () => {
 
   test('responds with 400 if it cannot fetch a URL', async () => {
     const url = `${sandbox.url}/nothing`;
-    const gone = client.listen.v1.media.transcribeUrl({ url, model: 'nova-3' });
-    await expect(gone).rejects.toMatchObject({ statusCode: 400, body: { err_code: 'REMOTE_CONTENT_ERROR' } });
+    const response = await post('listen', { model: 'nova-3' }, { url });
+    expect([response.status, await response.json()]).toMatchObject([400, { err_code: 'REMOTE_CONTENT_ERROR' }]);
   });
 
   test.each<[string, Buffer, object, number]>([
@@ -97,27 +98,23 @@ describe("Deepgram's transcription through its own client", () => {
       {},
       503,
     ],
-  ])('rejects %s without charging', async (_, file, options, statusCode) => {
-    const error = await listen(file, options).catch((thrown) => thrown);
-    expect(error).toBeInstanceOf(DeepgramError);
-    expect(error.statusCode).toBe(statusCode);
+  ])('rejects %s without charging', async (_, file, options, status) => {
+    expect((await send(file, options)).status).toBe(status);
     expect(await bill()).toMatchObject({ lines: 0 });
   });
 });
 
-describe("Deepgram's speech through its own client", () => {
-  const say = async (text: string, options: object = {}) =>
-    client.speak.v1.audio.generate({ text, model: 'aura-2-thalia-en', ...options });
+describe("Deepgram's speech", () => {
+  const say = (text: string, options: object = {}) =>
+    post('speak', { model: 'aura-2-thalia-en', ...options }, { text });
 
   test('is streamed in chunks and billed by the character', async () => {
-    const { data, rawResponse } = await client.speak.v1.audio
-      .generate({ text: 'Hello [[sandbox chunk_delay=5 chunks=3]]', model: 'aura-2-thalia-en' })
-      .withRawResponse();
+    const { body, headers } = await say('Hello [[sandbox chunk_delay=5 chunks=3]]');
     let pieces = 0;
-    for await (const _ of data.stream() ?? []) pieces += 1;
+    for await (const _ of body ?? []) pieces += 1;
     expect(pieces).toBeGreaterThan(1);
-    expect(rawResponse.headers.get('content-type')).toBe('audio/mpeg');
-    expect(rawResponse.headers.get('dg-char-count')).toBe('40');
+    expect(headers.get('content-type')).toBe('audio/mpeg');
+    expect(headers.get('dg-char-count')).toBe('40');
     expect(await bill()).toEqual({ total_usd: '0.0012', lines: 1 });
   });
 
@@ -138,8 +135,8 @@ describe("Deepgram's speech through its own client", () => {
     ['an unknown voice', 'Hello', { model: 'x' }, 400],
     ['an unsupported container', 'Hello', { encoding: 'mp3', container: 'wav' }, 400],
     ['an unsupported sample rate', 'Hello', { encoding: 'linear16', sample_rate: 44_100 }, 400],
-  ])('rejects %s without charging', async (_, text, options, statusCode) => {
-    await expect(say(text, options)).rejects.toMatchObject({ statusCode });
+  ])('rejects %s without charging', async (_, text, options, status) => {
+    expect((await say(text, options)).status).toBe(status);
     expect(await bill()).toMatchObject({ lines: 0 });
   });
 
