@@ -28,10 +28,10 @@ const run = promisify(execFile);
 /** Adds the optional entries that npm has omitted, for the platforms that their names state. @returns how many */
 function addMissingEntries(packages) {
   let added = 0;
-  for (const entry of Object.values(packages)) {
+  for (const [parentPath, entry] of Object.entries(packages)) {
     for (const [name, version] of Object.entries(entry.optionalDependencies ?? {})) {
       const packagePath = `node_modules/${name}`;
-      if (packages[packagePath]) continue;
+      if (packages[packagePath] || packages[`${parentPath}/${packagePath}`]) continue;
       const nameParts = name.split(/[/-]/);
       const os = SYSTEMS.filter((system) => nameParts.includes(system));
       const cpu = PROCESSORS.filter((processor) =>
