@@ -2,6 +2,7 @@ import { type Foundation, LeaseStatus, type RunningProcess, runWhileLeader } fro
 import { type EventBatch, type Lease, pump } from '#kernel';
 import { openPool } from '#postgres';
 import {
+  CheckpointWriter,
   createProjectionSink,
   listenForWakeups,
   PROJECTOR_LEASE,
@@ -32,11 +33,12 @@ export async function startProjector(
   };
   const wakeups = wakeupOptions && listenForWakeups(wakeupOptions);
   await wakeups?.open();
+  const checkpoints = new CheckpointWriter(pool);
   const subscribe = store.subscribe.bind(store);
   const runProjection = (projection: Projection, { token, signal }: Lease) => {
-    const sink = createProjectionSink(projection, pool, token);
+    const sink = createProjectionSink(projection, pool, token, checkpoints);
     const checkpoint = async () => {
-      await rebuildIfOutdated(projection, { store, databaseUrl, issueFencingToken: async () => token, signal });
+      await rebuildIfOutdated(projection, pool, { store, databaseUrl, issueFencingToken: async () => token, signal });
       return sink.loadCheckpoint();
     };
     const apply = async (batch: EventBatch) => {

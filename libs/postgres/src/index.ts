@@ -2,3 +2,4 @@ export { areOfSameDatabase, listAddresses, replaceDatabaseAddress } from './addr
 export { ConnectionProbe } from './connection-probe.ts';
 export { connectClient, openPool, type PgConnectionOptions, type PgPoolOptions, withClient } from './connections.ts';
 export { Listener, type ListenerOptions, toNotifyQuery } from './listener.ts';
+export { TurnBatcher } from './turn-batcher.ts';

@@ -15,6 +15,7 @@ import { videos } from './videos.ts';
 export { type AutoTopupView, foldAutoTopup, readAutoTopup } from './auto-topups.ts';
 export { type Balance, readBalance } from './balances.ts';
 export { type ChallengeView, findUnclaimedChallenges, readChallenges } from './challenges.ts';
+export { CheckpointWriter } from './checkpoint-writer.ts';
 export { FreshnessCheck } from './freshness-check.ts';
 export {
   type HistoryFilter,

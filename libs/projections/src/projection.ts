@@ -3,6 +3,7 @@
  *
  * A log projection inserts rows for events; a fold projection maintains one row per key. One statement writes a batch
  * of events and advances the checkpoint, unless another writer has taken over. So rows and checkpoint always agree.
+ * The checkpoints of read models without changes are advanced together.
  */
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
@@ -15,6 +16,7 @@ import {
   START_POSITION,
   type StoredEvent,
 } from '#kernel';
+import { CheckpointWriter } from './checkpoint-writer.ts';
 import {
   createRecordNewerSql,
   FoldError,
@@ -138,8 +140,14 @@ export const TEXT_TYPE_PARSERS: pg.CustomTypesConfig = {
  * `apply` throws BlockedByEventError at an event that cannot be applied and was not approved for skipping; all events
  * before it are applied.
  * @param token the fencing token of the lease under which the sink writes
+ * @param checkpoints shared by the sinks of one process
  */
-export function createProjectionSink(projection: Projection, pool: pg.Pool, token: number): ProjectionSink {
+export function createProjectionSink(
+  projection: Projection,
+  pool: pg.Pool,
+  token: number,
+  checkpoints = new CheckpointWriter(pool),
+): ProjectionSink {
   const { name } = projection;
   const skippedPositions = new Set<bigint>();
   const cache: RowCache = new LRUCache({ max: MAX_CACHED_ROWS });
@@ -179,6 +187,12 @@ export function createProjectionSink(projection: Projection, pool: pg.Pool, toke
       projection.kind === 'log'
         ? buildLogChanges(projection, events)
         : await buildFoldChanges(projection, events, cache, pool);
+    if (changes === NO_CHANGES && newer.length === 0) {
+      if (!(await checkpoints.advance({ projection: name, from: position, to: batch.position, token })))
+        throw createLeaseLostError();
+      position = batch.position;
+      return;
+    }
     const values = [batch.position, name, position, token, ...changes.values];
     const { rows } = await pool.query<{ moved: number }>({
       name: `apply-${name}-${changes.statement}${newer.length > 0 ? '-newer' : ''}`,

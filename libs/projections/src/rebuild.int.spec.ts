@@ -289,20 +289,20 @@ describe('a read model', () => {
   test('is rebuilt once if its version changes, and can then be written with the same fencing token', async () => {
     const token = await drawToken();
     const next = { ...balances, version: balances.version + 1 };
-    await rebuildIfOutdated(next, { ...options(), issueFencingToken: async () => token });
+    await rebuildIfOutdated(next, books.pool, { ...options(), issueFencingToken: async () => token });
     await isAsItMustBe(next);
     const end = (await store.all()).at(-1)?.position;
     expect(await createProjectionSink(next, books.pool, token).loadCheckpoint()).toBe(end);
     store.readings = 0;
-    await rebuildIfOutdated(next, options());
+    await rebuildIfOutdated(next, books.pool, options());
     expect(store.readings).toBe(0);
   });
 
   test('is not rebuilt if its version is unchanged, or if it was never written', async () => {
     store.readings = 0;
-    await rebuildIfOutdated(balances, options());
+    await rebuildIfOutdated(balances, books.pool, options());
     await books.clear();
-    await rebuildIfOutdated({ ...balances, version: 7 }, options());
+    await rebuildIfOutdated({ ...balances, version: 7 }, books.pool, options());
     expect(store.readings).toBe(0);
   });
 });

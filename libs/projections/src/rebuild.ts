@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { BlockedByEventError, type EventReader, type EventSink, LeaseLostError } from '#kernel';
-import { openPool, withClient } from '#postgres';
+import { openPool } from '#postgres';
 import { createProjectionSink, type Projection, READ_MODEL_CONNECTION_OPTIONS } from './projection.ts';
 import { ATTACH_QUERY_COUNTS_SQL, createQueryCountMigration } from './query-counts.ts';
 import { canReadSkippedEvents, recordBlocked, recordRepaired } from './skipped-events.ts';
@@ -95,15 +95,11 @@ export interface RebuildOptions {
  * Rebuilds a read model if its rows have another version than `projection`, or if this build can read events that were
  * skipped as unknown.
  */
-export async function rebuildIfOutdated(projection: Projection, options: RebuildOptions): Promise<void> {
-  const connection = { connectionString: options.databaseUrl, name: 'rebuild' };
-  const isOutdated = await withClient(connection, async (client) => {
-    const text = 'select version from books.checkpoints where projection = $1';
-    const { rows } = await client.query<{ version: number }>(text, [projection.name]);
-    if (rows[0] && rows[0].version !== projection.version) return true;
-    return canReadSkippedEvents(client, projection.name);
-  });
-  if (isOutdated) await rebuild(projection, options);
+export async function rebuildIfOutdated(projection: Projection, pool: pg.Pool, options: RebuildOptions): Promise<void> {
+  const text = 'select version from books.checkpoints where projection = $1';
+  const { rows } = await pool.query<{ version: number }>(text, [projection.name]);
+  const isOutdated = rows[0] !== undefined && rows[0].version !== projection.version;
+  if (isOutdated || (await canReadSkippedEvents(pool, projection.name))) await rebuild(projection, options);
 }
 
 /**

@@ -23,6 +23,7 @@ export { measureCpuMs, measureThreadCpuMs } from './measure-cpu.ts';
 export { ContractGate } from './provider-contracts/gate.ts';
 export { CHAT_DEVIATIONS, type ListedDeviation, MEDIA_DEVIATIONS } from './provider-contracts/listed-deviations.ts';
 export { extendDelay, replaceDelays } from './replace-delays.ts';
+export { sampleCases, sampleSize, USES_ALL_CASES } from './sample-cases.ts';
 export {
   createCharge,
   formatTotalCost,
@@ -92,7 +93,6 @@ export {
   TEST_MODELS,
 } from './world/test-catalogue.ts';
 export { createMigratedDatabase, createTestDatabase, type TestDatabase } from './world/test-database.ts';
-export { sampleCases, sampleSize, USES_ALL_CASES } from './sample-cases.ts';
 export { readResponse, type TestResponse } from './world/test-response.ts';
 export { type CapturedRequest, openTappedWorld, type TappedWorld, Wiretap } from './world/wiretap.ts';
 export { type TestAccount, type TestWallet, TestWorld } from './world/world.ts';

@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type pg from 'pg';
 import { type CheckpointStore, type Snapshot, type SnapshotStore, START_POSITION } from '#kernel';
+import { TurnBatcher } from '#postgres';
 
 /**
  * Part of the stored version, so that older builds, which do not sign snapshots, and this build ignore each other's
@@ -95,12 +96,20 @@ function toDigest(mac: Buffer | null): Buffer {
   return mac?.length === MAC_BYTES ? mac : Buffer.alloc(MAC_BYTES);
 }
 
-/** Checkpoints of the workflows, saved separately from their other writes. A checkpoint never moves back. */
-export class PostgresCheckpoints implements CheckpointStore {
-  private readonly pool: pg.Pool;
+interface SavedCheckpoint {
+  readonly reader: string;
+  readonly position: bigint;
+}
 
-  constructor(pool: pg.Pool) {
-    this.pool = pool;
+/**
+ * Checkpoints of the workflows, saved separately from their other writes. A checkpoint never moves back. One statement
+ * saves those of one turn of the event loop, in which all workflows of a process receive the same events.
+ */
+export class PostgresCheckpoints implements CheckpointStore {
+  private readonly batcher: TurnBatcher<SavedCheckpoint, undefined>;
+
+  constructor(private readonly pool: pg.Pool) {
+    this.batcher = new TurnBatcher((checkpoints: readonly SavedCheckpoint[]) => this.write(checkpoints));
   }
 
   async load(reader: string): Promise<bigint> {
@@ -113,11 +122,19 @@ export class PostgresCheckpoints implements CheckpointStore {
   }
 
   async save(reader: string, position: bigint): Promise<void> {
+    await this.batcher.add({ reader, position });
+  }
+
+  private async write(checkpoints: readonly SavedCheckpoint[]): Promise<readonly undefined[]> {
+    // Rows are locked in the order of their names, which prevents deadlocks with another process.
     await this.pool.query({
       name: 'checkpoint-save',
-      text: `insert into es.checkpoints values ($1, $2)
+      text: `insert into es.checkpoints
+             select reader, max(position) from unnest($1::text[], $2::bigint[]) as c(reader, position)
+              group by reader order by reader
              on conflict (reader) do update set position = excluded.position where es.checkpoints.position < excluded.position`,
-      values: [reader, position],
+      values: [checkpoints.map(({ reader }) => reader), checkpoints.map(({ position }) => position)],
     });
+    return checkpoints.map(() => undefined);
   }
 }
