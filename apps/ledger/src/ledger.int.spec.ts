@@ -38,9 +38,9 @@ let funded: { readonly position: bigint; readonly time: string };
 beforeAll(async () => {
   world = await TestWorld.open({ SHUTDOWN_TIMEOUT_MS: '0' });
   database = new pg.Pool({ connectionString: world.databaseUrl, max: 1, options: READ_MODEL_CONNECTION_OPTIONS });
-  rich = await world.createAccount(10.5);
-  poor = await world.createAccount(1.05);
-  third = await world.createAccount(10.5);
+  rich = await world.createPaidAccount(10.5);
+  poor = await world.createPaidAccount(1.05);
+  third = await world.createPaidAccount(10.5);
   for (const each of [rich, third])
     await world.connectWallet(each, await world.createNwcWallet(), { threshold_usd: 5 });
   funded = { position: (await world.listEvents()).at(-1)?.position ?? 0n, time: new Date().toISOString() };

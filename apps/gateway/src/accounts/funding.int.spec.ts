@@ -93,8 +93,6 @@ class Twin {
 type Twins = readonly [paid: Twin, granted: Twin];
 
 const PAID_USD = 20;
-/** A top-up is credited with a bonus of 5 %. */
-const BONUS_FACTOR = 1.05;
 /** Id of the credit by the operator. */
 const FUNDING = 'funding';
 
@@ -102,8 +100,7 @@ const FUNDING = 'funding';
  * Opens an account that is funded over Lightning and one that the operator funds. Debits both to a balance of `usd`.
  */
 async function createTwins(usd: number, settings: KeySettings = {}): Promise<Twins> {
-  const [paid, granted] = [await world.createAccount(), await world.createAccount()];
-  await world.fund(paid, PAID_USD / BONUS_FACTOR);
+  const [paid, granted] = [await world.createPaidAccount(PAID_USD), await world.createAccount()];
   const balance = await world.fetchBalance(paid);
   const twins = [await Twin.create(paid, settings), await Twin.create(granted, settings)] as const;
   await twins[1].adjust(balance, undefined, FUNDING);

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type DataEndpoint, readCatalogue, readProviders, toDataPath } from '#catalogue';
-import { type TestAccount, TestWorld, sampleSize } from '#testing';
+import { type TestAccount, TestWorld, sampleSize, USES_ALL_CASES } from '#testing';
 
 const RUNS = sampleSize(400, 120);
 const SEED = 20_261_122;
@@ -161,7 +161,7 @@ test('returns an expected status for every request, and calls providers within t
     }),
     { numRuns: RUNS, seed: SEED, endOnFailure: true },
   );
-  expect([...seen]).toEqual(expect.arrayContaining([200, 400, 404, 405, 502]));
+  if (USES_ALL_CASES) expect([...seen]).toEqual(expect.arrayContaining([200, 400, 404, 405, 502]));
   const requests = (await (await fetch(`${world.sandbox}/data-vendors/received`)).json()) as readonly Received[];
   expect(requests.length).toBeGreaterThan(RUNS / 4);
   for (const request of requests) expectFitting(request);

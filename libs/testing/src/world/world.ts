@@ -54,6 +54,12 @@ export interface TestWallet {
   readonly nwc_url: string;
 }
 
+interface Parts {
+  readonly app: INestApplicationContext;
+  readonly secrets: SecretWatch;
+  readonly contracts: ContractGate;
+}
+
 export class TestWorld {
   /** For tests that have a world and import nothing else. */
   readonly waitUntil = waitUntil;
@@ -61,13 +67,14 @@ export class TestWorld {
   private constructor(
     readonly api: string,
     readonly sandbox: string,
-    private readonly parts: {
-      readonly app: INestApplicationContext;
-      readonly secrets: SecretWatch;
-      readonly contracts: ContractGate;
-    },
+    private runningParts: Parts | undefined,
     private readonly resources: AsyncDisposableStack,
   ) {}
+
+  private get parts(): Parts {
+    if (!this.runningParts) throw new Error('the world is closed');
+    return this.runningParts;
+  }
 
   /**
    * @param environment settings that differ from the defaults, or a function that creates them from the sandbox's URL
@@ -149,8 +156,9 @@ export class TestWorld {
     return new SandboxBillReader(this.sandbox);
   }
 
-  close(): Promise<void> {
-    return this.resources.disposeAsync();
+  async close(): Promise<void> {
+    await this.resources.disposeAsync();
+    this.runningParts = undefined; // the variables of a spec file, such as its world, stay in memory
   }
 
   /**
@@ -186,11 +194,18 @@ export class TestWorld {
     return openRole('gateway', gatewaySettings, log, (role) => openGateway(role));
   }
 
-  /** Opens an account and credits `usd` to it, as the operator does. Faster than a top-up, see `fund`. */
+  /** Opens an account and credits `usd` to it, as the operator does, which is faster than `createPaidAccount`. */
   async createAccount(usd = 0): Promise<TestAccount> {
     const { credit_id, api_key } = (await this.post('/accounts/create', undefined)).body;
     const account = { creditId: credit_id as string, apiKey: api_key as string };
     if (usd > 0) await this.credit(account, usd);
+    return account;
+  }
+
+  /** Opens an account and pays a top-up over Lightning that credits `usd`, including the bonus of 5 %. */
+  async createPaidAccount(usd: number): Promise<TestAccount> {
+    const account = await this.createAccount();
+    await this.fund(account, usd / 1.05);
     return account;
   }
 
