@@ -272,23 +272,19 @@ describe('an account that the operator funded behaves like one that was funded o
     [0.05, 1],
     [0.6, 2],
     [PAID_USD, 3],
-  ])(
-    'in all operations in any order, with %d USD',
-    async (usd, seed) => {
-      await fc.assert(
-        fc.asyncProperty(generateSequence(), keySettings, generateLastSteps(), async (steps, settings, lastSteps) => {
-          const twins = await createTwins(usd, settings);
-          for (const step of [...steps, ...STATE]) await takeStep(step, twins);
-          const { balance } = await twins[0].fetchFunds();
-          if (balance > 0)
-            expect(await expectAlike(new Step('the rest', (twin) => twin.adjust(`-${balance}`)), twins)).toBe('0');
-          for (const step of lastSteps) await takeStep(step, twins);
-        }),
-        { numRuns: 1, seed, endOnFailure: true },
-      );
-    },
-    30_000,
-  );
+  ])('in all operations in any order, with %d USD', async (usd, seed) => {
+    await fc.assert(
+      fc.asyncProperty(generateSequence(), keySettings, generateLastSteps(), async (steps, settings, lastSteps) => {
+        const twins = await createTwins(usd, settings);
+        for (const step of [...steps, ...STATE]) await takeStep(step, twins);
+        const { balance } = await twins[0].fetchFunds();
+        if (balance > 0)
+          expect(await expectAlike(new Step('the rest', (twin) => twin.adjust(`-${balance}`)), twins)).toBe('0');
+        for (const step of lastSteps) await takeStep(step, twins);
+      }),
+      { numRuns: 1, seed, endOnFailure: true },
+    );
+  });
 
   test('when it stores more than the quota of an account that was never credited', async () => {
     const twins = await createTwins(1);

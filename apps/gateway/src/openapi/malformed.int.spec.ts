@@ -151,13 +151,9 @@ async function faults(route: string, bodies: Iterable<Malformed>): Promise<reado
 }
 
 describe('one malformed member causes no server error', () => {
-  test.each(MODELS)(
-    'in a chat with %s',
-    async (model) => {
-      expect(await faults('/v1/chat/completions', generateMalformed({ ...CHAT, model }))).toEqual([]);
-    },
-    60_000,
-  );
+  test.each(MODELS)('in a chat with %s', async (model) => {
+    expect(await faults('/v1/chat/completions', generateMalformed({ ...CHAT, model }))).toEqual([]);
+  });
 
   test('in embeddings', async () => {
     const body = { model: 'openai/text-embedding-3-small', input: ['one', 'two'], dimensions: 8, user: 'someone' };
@@ -308,7 +304,7 @@ describe('every operation with a body', () => {
     const sent = request(`${world.api}${path}`, { method, headers: { ...headers }, agent: false });
     sent.on('error', () => {});
     sent.flushHeaders();
-    const [answer] = (await once(sent, 'response', { signal: AbortSignal.timeout(5_000) })) as [IncomingMessage];
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
     sent.destroy();
     return answer.statusCode;
   }

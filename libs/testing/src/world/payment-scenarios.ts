@@ -108,7 +108,7 @@ export interface ScenarioOutcome {
   readonly recorded: bigint;
 }
 
-const EVENT_TIMEOUT_MS = 120_000;
+const EVENT_TIMEOUT_MS = 300_000;
 
 /** Runs scenarios in a world. Many can run at the same time. */
 export class ScenarioRunner {

@@ -25,7 +25,7 @@ afterAll(async () => {
   await sandbox.close();
 });
 
-function callOf(content: string, more: object = {}, signal = AbortSignal.timeout(5_000)): ChatCall {
+function callOf(content: string, more: object = {}, signal = new AbortController().signal): ChatCall {
   const body: JsonObject = { model: 'claude-haiku-4-5', messages: [{ role: 'user', content }], ...more };
   const modelRules = body.model === 'claude-opus-4-7' ? RULES['anthropic-adaptive'] : undefined;
   return {

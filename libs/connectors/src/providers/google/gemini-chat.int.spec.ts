@@ -49,7 +49,7 @@ async function send(
     modelRules,
     body: { model: 'gemini-3.8-flash', messages, ...more },
     search,
-    signal: AbortSignal.timeout(10_000),
+    signal: new AbortController().signal,
   };
   const answer = await provider.chat(call);
   if (answer.kind === 'complete') {

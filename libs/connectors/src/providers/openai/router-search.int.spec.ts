@@ -66,7 +66,7 @@ const chat = (search: NativeSearch | undefined, fields: JsonObject = {}, stream 
     withoutReasoning: false,
     identity,
     search,
-    signal: AbortSignal.timeout(5_000),
+    signal: new AbortController().signal,
   });
 
 async function send(search: NativeSearch | undefined, fields: JsonObject = {}) {

@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type EventStore, type NewEvent, NO_STREAM, type StoredEvent, type StreamHead } from '#kernel';
 
-/** Timeout for tests that take a second or two on an idle host. */
-export const SLOW_MACHINE_MS = 30_000;
-
 type Closable = EventStore & { close(): Promise<void> };
 
 /** A store under test. */
