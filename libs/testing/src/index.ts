@@ -19,10 +19,9 @@ export { createForm, PIXEL } from './inputs/forms.ts';
 export { generateMalformed, type Malformed } from './inputs/malformed.ts';
 export { AUDIO_FORMATS, type AudioFormat, createAudioFile, type TestRecording } from './inputs/media-files.ts';
 export { OPENAPI_STRUCTURE } from './inputs/openapi-structure.ts';
-export { measureCpuMs, measureThreadCpuMs } from './measure-cpu.ts';
 export { ContractGate } from './provider-contracts/gate.ts';
 export { CHAT_DEVIATIONS, type ListedDeviation, MEDIA_DEVIATIONS } from './provider-contracts/listed-deviations.ts';
-export { extendDelay, replaceDelays } from './replace-delays.ts';
+export { extendDelay, extendTimeouts, replaceDelays } from './replace-delays.ts';
 export { sampleCases, sampleSize, USES_ALL_CASES } from './sample-cases.ts';
 export {
   createCharge,

@@ -2,6 +2,9 @@ import type { AsyncLocalStorage } from 'node:async_hooks';
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 
+/** The maximum of `setTimeout`. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+
 type Pause = (milliseconds: number, value?: undefined, options?: { readonly signal?: AbortSignal }) => Promise<unknown>;
 
 /** The spec file that a task belongs to. Set by `tools/jest/runner.mjs`. */
@@ -74,6 +77,41 @@ export function extendDelay(milliseconds: number): ExtendedDelay {
     isEnded = true;
     restore();
     ended.resolve();
+  };
+  return { started: started.promise, end };
+}
+
+/**
+ * Makes each timeout of exactly `milliseconds` that is set with a callback in this process last until `end` is called or
+ * it is cleared. So a test decides when a time limit ends something, and needs no short limit.
+ */
+export function extendTimeouts(milliseconds: number): ExtendedDelay {
+  const { setTimeout, clearTimeout } = globalThis;
+  const isOwnTask = createOwnershipCheck();
+  const started = Promise.withResolvers<void>();
+  const running = new Map<NodeJS.Timeout, () => void>();
+  let isEnded = false;
+  const start = (work: (...args: unknown[]) => void, duration?: number, ...args: unknown[]) => {
+    if (isEnded || duration !== milliseconds || !isOwnTask()) return setTimeout(work, duration, ...args);
+    const timer = setTimeout(() => {}, MAX_TIMEOUT_MS);
+    running.set(timer, () => work(...args));
+    started.resolve();
+    return timer;
+  };
+  const stop = (timer?: NodeJS.Timeout | string | number) => {
+    running.delete(timer as NodeJS.Timeout);
+    clearTimeout(timer);
+  };
+  Object.assign(globalThis, { setTimeout: start, clearTimeout: stop });
+  const end = () => {
+    if (isEnded) return;
+    isEnded = true;
+    Object.assign(globalThis, { setTimeout, clearTimeout });
+    for (const [timer, work] of running) {
+      clearTimeout(timer);
+      work();
+    }
+    running.clear();
   };
   return { started: started.promise, end };
 }

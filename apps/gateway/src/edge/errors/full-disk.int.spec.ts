@@ -1,16 +1,12 @@
 /**
  * The event store stops accepting writes while requests are running. PostgreSQL rejects each append as for a full disk.
+ * The responses arrive while it does. account-payer.spec.ts checks their time limit of 10 s exactly.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { EventStore } from '#kernel';
 import { extendDelay, type TestAccount, type TestResponse, TestWorld } from '#testing';
 
-/**
- * The documented limit is 10 s, from when the store stops accepting writes. account-payer.spec.ts checks it exactly.
- * Here the host may be busy or suspended.
- */
-const MAX_WAIT_MS = 10_000 + 8_000;
 const FUNDS = 1.05;
 /** The provider generates until the disk is full. */
 const LATENCY_MS = 1_500;
@@ -49,11 +45,6 @@ const count = async (type: string) => (await types()).filter((each) => each === 
 const waitForHolds = (holds: number) => world.waitUntil(async () => (await count('FundsHeld')) === holds);
 const balance = async () => (await world.post('/credits/balance', undefined, account)).body;
 
-async function timed(response: Promise<TestResponse>) {
-  const startedAt = performance.now();
-  return { response: await response, elapsedMs: performance.now() - startedAt };
-}
-
 /** Whether the response is the documented 503. */
 function expectUnavailable({ status, headers, body }: TestResponse): void {
   expect([status, body.error.type]).toEqual([503, 'unavailable']);
@@ -61,19 +52,16 @@ function expectUnavailable({ status, headers, body }: TestResponse): void {
 }
 
 describe('a full disk', () => {
-  test('gives requests in flight 503 in time, and what was not delivered is never charged', async () => {
+  test('gives requests in flight 503 while it lasts, and what was not delivered is never charged', async () => {
     const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': 'k' };
     const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: `[[sandbox ${LATENCY}]]` }] };
     const ask = () => world.send('POST', '/v1/chat/completions', { headers, body });
     const generation = extendDelay(LATENCY_MS);
-    const sent = [timed(world.sendChat(account, LATENCY)), timed(ask()), timed(world.sendChat(account, 'fault=500'))];
+    const sent = [world.sendChat(account, LATENCY), ask(), world.sendChat(account, 'fault=500')];
     await waitForHolds(3);
     await fillDisk();
     generation.end();
-    for (const { response, elapsedMs } of await Promise.all(sent)) {
-      expectUnavailable(response);
-      expect(elapsedMs).toBeLessThan(MAX_WAIT_MS);
-    }
+    for (const response of await Promise.all(sent)) expectUnavailable(response);
     await freeDisk();
     await world.waitUntil(async () => {
       const { balance: available, held_usd } = await balance();
@@ -97,24 +85,23 @@ describe('a full disk', () => {
     expect([repeated.status, await count('HoldSettled')]).toEqual([200, charged + 1]);
   });
 
-  test('ends streams in time, and charges what was delivered once the disk has space', async () => {
+  test('ends streams while it lasts, and charges what was delivered once the disk has space', async () => {
     const stream = { stream: true };
     const generation = extendDelay(LATENCY_MS);
     const pauses = extendDelay(CHUNK_DELAY_MS);
-    const begun = timed(world.sendChat(account, `chunk_delay=${CHUNK_DELAY_MS} chunks=8 tokens=8`, stream));
-    const silent = timed(world.sendChat(account, LATENCY, stream));
+    const begun = world.sendChat(account, `chunk_delay=${CHUNK_DELAY_MS} chunks=8 tokens=8`, stream);
+    const silent = world.sendChat(account, LATENCY, stream);
     await waitForHolds(2);
     await pauses.started;
     await fillDisk();
     pauses.end();
     generation.end();
     const [ended, other] = await Promise.all([begun, silent]);
-    for (const { elapsedMs } of [ended, other]) expect(elapsedMs).toBeLessThan(MAX_WAIT_MS);
-    expect(ended.response.status).toBe(200);
-    expect(ended.response.events.at(-1)).toMatchObject({ error: { type: 'unavailable' } });
+    expect(ended.status).toBe(200);
+    expect(ended.events.at(-1)).toMatchObject({ error: { type: 'unavailable' } });
     await freeDisk();
     await world.waitUntil(async () => (await balance()).held_usd === 0);
-    expect(await count('HoldSettled')).toBe(other.response.status === 503 ? 1 : 2);
+    expect(await count('HoldSettled')).toBe(other.status === 503 ? 1 : 2);
   });
 });
 
@@ -131,9 +118,7 @@ describe('a charge that is stored, but confirmed too late', () => {
       return head;
     };
     try {
-      const { response, elapsedMs } = await timed(world.sendChat(account, 'tokens=3'));
-      expectUnavailable(response);
-      expect(elapsedMs).toBeLessThan(MAX_WAIT_MS);
+      expectUnavailable(await world.sendChat(account, 'tokens=3'));
       expect(await types()).toEqual(['FundsHeld', 'HoldSettled']);
     } finally {
       lost.resolve();

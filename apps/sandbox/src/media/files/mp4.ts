@@ -34,7 +34,8 @@ export function createMp4(brand: string, tracks: readonly Track[], claims: Lengt
     return createMovieBox(tracks, offsets, claims);
   };
   const start = ftyp.length + createMovieAt(0).length + 8;
-  return Buffer.concat([ftyp, createMovieAt(start), createBox('mdat', ...tracks.flatMap(({ samples }) => samples))]);
+  const data = Buffer.concat(tracks.flatMap(({ samples }) => samples));
+  return Buffer.concat([ftyp, createMovieAt(start), createBox('mdat', data)]);
 }
 
 function createMovieBox(tracks: readonly Track[], offsets: readonly number[], claims: LengthClaims): Buffer {
@@ -71,7 +72,11 @@ function createTrackBox(track: Track, { id, offset, claimed, claims }: TrackLayo
     createBox('stts', encodeUint32s(0, 1, samples.length, Math.round(step * (claims.times ?? 1)))),
     ...(isVideo ? [createBox('stss', encodeUint32s(0, 1, 1))] : []), // only the first sample is a key frame
     createBox('stsc', encodeUint32s(0, 1, 1, samples.length, 1)),
-    createBox('stsz', encodeUint32s(0, 0, samples.length, ...samples.map((sample) => sample.length))),
+    createBox(
+      'stsz',
+      encodeUint32s(0, 0, samples.length),
+      Buffer.concat(samples.map(({ length }) => encodeUint32s(length))),
+    ),
     createBox('stco', encodeUint32s(0, 1, offset)),
   );
   const dinf = createBox('dinf', createBox('dref', encodeUint32s(0, 1), createBox('url ', encodeUint32s(1))));

@@ -191,8 +191,7 @@ test('countTokens counts a long text in parts, with the same result as one call 
   expect(await countTokens(text)).toBe(count(text));
 });
 
-test('countTokens counts 200,000 characters without spaces within 5 seconds', async () => {
-  const began = performance.now();
-  await countTokens('x'.repeat(200_000));
-  expect(performance.now() - began).toBeLessThan(5_000); // quadratic time would take half a minute
+test('countTokens counts a million characters without spaces in linear time', async () => {
+  // Quadratic work would take longer than a test may.
+  expect(await countTokens('x'.repeat(1_000_000))).toBeGreaterThan(100_000);
 });

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
 import { InvalidRequestError, parseResponsesRequest, type ResponsesBody } from '#application';
-import { measureThreadCpuMs } from '#testing';
 
 const read = (more: object = {}, earlier = []) =>
   parseResponsesRequest({ model: 'm', input: 'Hi', ...more } as ResponsesBody, earlier);
@@ -132,12 +131,13 @@ describe('converting the input to messages', () => {
   });
 });
 
-test('converting 200,000 items takes less than 5 seconds of CPU time', async () => {
-  const many = Array.from({ length: 100_000 }, (_, i) => ({ ...CALL, call_id: `call_${i}` }));
+/** So many that work that grows with the square of their number takes minutes. */
+const MANY = 300_000;
+
+test('many calls and their outputs are converted in linear time', () => {
+  const many = Array.from({ length: MANY }, (_, i) => ({ ...CALL, call_id: `call_${i}` }));
   const outputs = many.map(({ call_id }) => ({ type: 'function_call_output', call_id, output: '' }));
-  // Searching the earlier items for every item would take minutes.
-  const convert = () => expect(messagesOf([...many, ...outputs])).toHaveLength(100_001);
-  expect(await measureThreadCpuMs(convert)).toBeLessThan(5_000);
+  expect(messagesOf([...many, ...outputs])).toHaveLength(MANY + 1);
 });
 
 describe('the work grows only with the size of the request:', () => {
@@ -145,25 +145,30 @@ describe('the work grows only with the size of the request:', () => {
   const image = { type: 'input_image', image_url: 'data:image/png;base64,AA==' };
   const reasoning = { type: 'reasoning', encrypted_content: `chat-reasoning.${btoa('[{}]')}` };
 
-  test.each<[string, (n: number) => object]>([
+  test.each<[string, number, (n: number) => object]>([
     [
       'outputs of one call',
+      MANY,
       (n) => ({
         input: [toCall(1), ...list(n, () => ({ type: 'function_call_output', call_id: 'c1', output: [image] }))],
       }),
     ],
-    ['reasoning between the calls of one turn', (n) => ({ input: list(n, (i) => [reasoning, toCall(i)]).flat() })],
+    // About as many as the limit of their characters permits.
+    [
+      'reasoning between the calls of one turn',
+      90_000,
+      (n) => ({ input: list(n, (i) => [reasoning, toCall(i)]).flat() }),
+    ],
     [
       'fields and changes of settings',
+      MANY / 3,
       (n) => ({
         input: [USER, ...list(n, () => ({ type: 'configuration_update', reasoning: { effort: 'low' } }))],
         ...Object.fromEntries(list(n, (i) => [`n${i}`, 1])),
       }),
     ],
-  ])('%s', async (_, create) => {
-    read(create(2_000)); // compiles
-    const body = create(18_000);
-    expect(await measureThreadCpuMs(() => read(body))).toBeLessThan(600); // quadratic work takes more than a second
+  ])('%s', (_, count, create) => {
+    expect(read(create(count)).chat.messages.length).toBeGreaterThan(0);
   });
 });
 
