@@ -1,14 +1,13 @@
 /** What a provider may invoice for a call without a response is in the event that ends the hold. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
-import { createForm, type TestAccount, TestWorld } from '#testing';
+import { createForm, extendTimeouts, type TestAccount, TestWorld } from '#testing';
 
-const DEADLINE_MS = 700;
 const IMAGE = 'openai/gpt-image-1-mini';
 
 let world: TestWorld;
 beforeAll(async () => {
-  world = await TestWorld.open({ UPSTREAM_TOTAL_TIMEOUT_MS: String(DEADLINE_MS), DISCONNECT_DRAIN_MS: '200' });
+  world = await TestWorld.open();
 });
 afterAll(() => world.close());
 
@@ -37,7 +36,8 @@ describe('a call that is aborted before its response', () => {
     const by = await world.createAccount(1.05);
     const headers = { authorization: `Bearer ${by.apiKey}` };
 
-    const { status } = await world.send('POST', path, { body: createBody('[[sandbox fault=timeout]]'), headers });
+    const body = createBody('[[sandbox fault=timeout]]');
+    const { status } = await world.timeOut(() => world.send('POST', path, { body, headers }));
 
     const { held, attempts = [] } = (await findEnd(by)) ?? {};
     expect([status, attempts]).toMatchObject([
@@ -53,10 +53,13 @@ describe('a call that is aborted before its response', () => {
     const leave = new AbortController();
     const headers = { authorization: `Bearer ${by.apiKey}`, 'content-type': 'application/json' };
     const body = JSON.stringify(createBody('[[sandbox fault=timeout]]'));
+    const drain = extendTimeouts(world.foundation.settings.drainTimeoutMs);
     const asked = fetch(`${world.api}${path}`, { method: 'POST', headers, body, signal: leave.signal });
-    await world.waitUntil(async () => (await world.listEvents(by)).some(({ type }) => type === 'FundsHeld'));
+    await world.waitUntil(() => world.unansweredCalls > 0);
     leave.abort();
     await expect(asked).rejects.toThrow();
+    await drain.started;
+    drain.end();
 
     await world.waitUntil(async () => (await findEnd(by)) !== undefined);
     expect((await findEnd(by))?.attempts).toMatchObject([{ openCost: expect.any(String) }]);

@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { extendDelay, extendTimeouts, type TestAccount, type TestResponse, TestWorld } from '#testing';
+
+/** No other timeout lasts as long. */
+const IDLE_MS = 59_000;
+const COMMENT_MS = 9_000;
 
 let world: TestWorld;
 beforeAll(async () => {
-  world = await TestWorld.open({ UPSTREAM_IDLE_TIMEOUT_MS: '500', UPSTREAM_TOTAL_TIMEOUT_MS: '3000' });
+  world = await TestWorld.open({ UPSTREAM_IDLE_TIMEOUT_MS: String(IDLE_MS) });
 });
 afterAll(() => world.close());
 
@@ -77,7 +81,8 @@ describe('a provider that delivers nothing', () => {
   ])(
     'leads for fault $fault to status $status without a charge, non-streaming and streamed',
     async ({ fault, status, retryAfter = null, type, code, tries }) => {
-      for (const exchanged of await Promise.all(BOTH.map((stream) => exchange(`fault=${fault}`, stream)))) {
+      const ask = () => Promise.all(BOTH.map((stream) => exchange(`fault=${fault}`, stream)));
+      for (const exchanged of await (fault === 'timeout' ? world.timeOut(ask, BOTH.length) : ask())) {
         const { answer, facts, record } = exchanged;
         expect(answer.status).toBe(status);
         expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
@@ -191,7 +196,11 @@ describe('a stream', () => {
   );
 
   test('ends with a timeout if it becomes idle, and is charged for what was delivered', async () => {
-    const exchanged = await exchange('tokens=2 chunk_delay=2000', { stream: true });
+    const idle = extendTimeouts(IDLE_MS);
+    const exchanging = exchange('tokens=2 chunk_delay=60000', { stream: true });
+    await idle.started;
+    idle.end();
+    const exchanged = await exchanging;
     expect(exchanged.answer.events.at(-1)).toMatchObject({ error: { code: 'timeout', type: 'timeout' } });
     expect(types(exchanged)).toEqual(['HoldSettled']);
     expect(exchanged.facts[0]?.data.charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'timeout' });
@@ -215,13 +224,20 @@ describe('a stream', () => {
   });
 
   test('may wait longer for its first chunk than the idle timeout between chunks', async () => {
-    const exchanged = await exchange('tokens=3 latency=1500', { stream: true });
+    const LATENCY_MS = 1_500;
+    const idle = extendTimeouts(IDLE_MS);
+    const generation = extendDelay(LATENCY_MS);
+    const exchanging = exchange(`tokens=3 latency=${LATENCY_MS}`, { stream: true });
+    await generation.started;
+    idle.end(); // would end the response if the timeout had started
+    generation.end();
+    const exchanged = await exchanging;
     expect(exchanged.answer.events).toHaveLength(7);
     expect(exchanged.record).toMatchObject({ error_code: null, output_count: 3 });
   });
 
   test('is complete if its pauses are shorter than the idle timeout', async () => {
-    const exchanged = await exchange('tokens=4 chunk_delay=120', { stream: true });
+    const exchanged = await exchange('tokens=4 chunk_delay=20', { stream: true });
     expect(exchanged.answer.events).toHaveLength(8);
     expect(exchanged.record).toMatchObject({ error_code: null, output_count: 4, isEstimated: false });
   });
@@ -294,7 +310,7 @@ describe('a stream that ends early during hidden reasoning', () => {
 describe('a stream that waits for its first byte', () => {
   let patient: TestWorld;
   beforeAll(async () => {
-    patient = await TestWorld.open({ STREAM_FIRST_COMMENT_MS: '1000', UPSTREAM_TOTAL_TIMEOUT_MS: '2500' });
+    patient = await TestWorld.open({ STREAM_FIRST_COMMENT_MS: String(COMMENT_MS) });
   });
   afterAll(() => patient.close());
 
@@ -306,8 +322,28 @@ describe('a stream that waits for its first byte', () => {
     return { status, text, isComplete, spent: usd - balance };
   };
 
+  /** Sends a request that times out after its first comment. */
+  function timeOutAfterComment<T>(send: () => Promise<T>): Promise<T> {
+    let comment: ReturnType<typeof extendTimeouts> | undefined;
+    const sendDelayed = () => {
+      comment = extendTimeouts(COMMENT_MS);
+      return send();
+    };
+    return patient.timeOut(sendDelayed, () => {
+      if (patient.unansweredCalls > 0) comment?.end();
+      return patient.unansweredCalls > 0;
+    });
+  }
+
   test('begins with a comment, has the usage, ends with [DONE], and is charged', async () => {
-    const { status, text, spent } = await ask('tokens=3 latency=1500');
+    const LATENCY_MS = 1_500;
+    const comment = extendTimeouts(COMMENT_MS);
+    const generation = extendDelay(LATENCY_MS);
+    const asked = ask(`tokens=3 latency=${LATENCY_MS}`);
+    await generation.started;
+    comment.end();
+    generation.end();
+    const { status, text, spent } = await asked;
     expect([status, text.slice(0, COMMENT.length)]).toEqual([200, COMMENT]);
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
     expect(text).toContain('"total_tokens"');
@@ -315,7 +351,7 @@ describe('a stream that waits for its first byte', () => {
   });
 
   test('has an error chunk and no end if it fails after the comment, and costs nothing', async () => {
-    const { status, text, isComplete, spent } = await ask('fault=timeout');
+    const { status, text, isComplete, spent } = await timeOutAfterComment(() => ask('fault=timeout'));
     expect([status, text.slice(0, COMMENT.length)]).toEqual([200, COMMENT]);
     expect(text.slice(COMMENT.length)).toMatch(/^(: .*\n\n)*data: \{"error":\{.*"type":"timeout".*\}\n\n$/);
     expect([isComplete, spent]).toEqual([false, 0]);
@@ -330,7 +366,7 @@ describe('a stream that waits for its first byte', () => {
   test('has the events of a failed response after the comment in the Responses API', async () => {
     const account = await patient.createAccount(1.05);
     const asked = { model: 'openai/gpt-5-mini', input: '[[sandbox fault=timeout]]', stream: true };
-    const { status, text } = await patient.post('/v1/responses', asked, account);
+    const { status, text } = await timeOutAfterComment(() => patient.post('/v1/responses', asked, account));
     expect([status, text.slice(0, COMMENT.length)]).toEqual([200, COMMENT]);
     const types = [...text.matchAll(/^event: (.*)$/gm)].map(([, type]) => type);
     expect(types).toEqual(['response.created', 'response.in_progress', 'response.failed']);

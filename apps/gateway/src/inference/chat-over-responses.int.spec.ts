@@ -10,7 +10,7 @@ let world: TestWorld;
 let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {
-  world = await TestWorld.open({ UPSTREAM_IDLE_TIMEOUT_MS: '500' });
+  world = await TestWorld.open();
   account = await world.createAccount(5);
   client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0, logLevel: 'off' });
 });

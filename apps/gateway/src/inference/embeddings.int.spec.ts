@@ -13,7 +13,7 @@ let world: TestWorld;
 let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {
-  world = await TestWorld.open({ UPSTREAM_TOTAL_TIMEOUT_MS: '5000' });
+  world = await TestWorld.open();
   account = await world.createAccount(10.5);
   client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0 });
 });
@@ -198,7 +198,8 @@ describe('embeddings of a faulty provider', () => {
     ['malformed', 502, ['upstream_error'], ['HoldReleased', 'ChargeAbsorbed']],
     ['cut', 502, ['upstream_error'], ['HoldReleased', 'ChargeAbsorbed']],
   ])('are an error without a charge: %s leads to status %d', async (fault, status, outcomes, types) => {
-    const { answer, facts, record, spent } = await exchange(`[[sandbox fault=${fault}]]`);
+    const ask = () => exchange(`[[sandbox fault=${fault}]]`);
+    const { answer, facts, record, spent } = await (fault === 'timeout' ? world.timeOut(ask) : ask());
     expect(answer.status).toBe(status);
     expect(facts.map(({ type }) => type)).toEqual(types);
     expect(facts[0]?.data.attempts.map(({ outcome }: { outcome: string }) => outcome)).toEqual(outcomes);

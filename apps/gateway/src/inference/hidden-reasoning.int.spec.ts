@@ -3,7 +3,16 @@ import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as thinking } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { createTestEndpoint, createTestModel, listCharges, sumUsage, type TestAccount, TestWorld } from '#testing';
+import {
+  createTestEndpoint,
+  createTestModel,
+  extendTimeouts,
+  listCharges,
+  readResponse,
+  sumUsage,
+  type TestAccount,
+  TestWorld,
+} from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
 /** The time to the first byte without reasoning, and the tokens per second, of the model `test/thinks`. */
@@ -23,6 +32,8 @@ const MODELS = [
   createTestModel('test/talks', [createTestEndpoint('Talker', 'openai')]),
   createTestModel('test/twice', [thinker, { ...thinker, provider: 'Other' }]),
 ];
+/** No other timeouts last as long. */
+const [TOTAL_MS, IDLE_MS] = [599_000, 59_000];
 /** How long a response is still read after its client has disconnected, at the gateway of these tests. */
 const DRAIN_MS = 400;
 const THINKS_MS = 300;
@@ -35,6 +46,8 @@ const FILLING = Array.from({ length: 110 }, () => 'much to say '.repeat(8_000));
 /** The responses of which the provider has sent nothing yet, and those that it has sent except for their end. */
 let silent: ServerResponse[] = [];
 let open: ServerResponse[] = [];
+/** The last response with more text than its receiver accepts, once the provider has nothing to add. */
+let full: ServerResponse | undefined;
 
 /**
  * Simulates a provider whose model reasons before or after its first chunks. Then the provider sends the rest of the
@@ -59,6 +72,7 @@ const upstream = createServer(async (request, response) => {
     usage: { prompt_tokens: 9, completion_tokens: 20_001, total_tokens: 20_010, ...details },
   });
   response.end('data: [DONE]\n\n');
+  if (asked.includes('much')) full = response;
 });
 
 function chunk(response: ServerResponse, more: object): void {
@@ -71,7 +85,8 @@ beforeAll(async () => {
   await new Promise<void>((listening) => upstream.listen(0, '127.0.0.1', listening));
   const address = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
   const addresses = { OPENAI_BASE_URL: address, OPENROUTER_BASE_URL: address, ANTHROPIC_BASE_URL: address };
-  world = await TestWorld.open(addresses, MODELS);
+  const limits = { UPSTREAM_TOTAL_TIMEOUT_MS: String(TOTAL_MS), UPSTREAM_IDLE_TIMEOUT_MS: String(IDLE_MS) };
+  world = await TestWorld.open({ ...addresses, ...limits }, MODELS);
 });
 afterAll(async () => {
   await world.close();
@@ -129,15 +144,23 @@ test('estimates at most 300 reasoning tokens/s after responses that reasoned bef
 });
 
 test('charges a client that reads nothing before the timeout for the reasoning that the provider reports', async () => {
-  const { api, close } = await world.startGateway({ totalTimeoutMs: 2_000 });
   const account = await world.createAccount(5.25);
-  const { hostname, port } = new URL(api);
+  const { hostname, port } = new URL(world.api);
+  const limit = extendTimeouts(TOTAL_MS);
   const body = JSON.stringify({ model: MODEL, stream: true, messages: [{ role: 'user', content: 'much' }] });
   const reader = connect(Number(port), hostname).pause();
   const head = ['POST /v1/chat/completions HTTP/1.1', `host: ${hostname}`, `authorization: Bearer ${account.apiKey}`];
   reader.write(
     `${[...head, 'content-type: application/json', `content-length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`,
   );
+  let [left, unchanged] = [0, 0];
+  await world.waitUntil(() => {
+    const { writableLength = 0 } = full ?? {};
+    unchanged = writableLength > 0 && writableLength === left ? unchanged + 1 : 0;
+    left = writableLength;
+    return unchanged === 20; // the gateway reads no more either
+  });
+  limit.end();
   await world.waitUntil(async () => (await world.listEvents(account)).at(-1)?.type === 'HoldSettled');
   const [charge] = listCharges(await world.listEvents(account));
   expect(charge).toMatchObject({
@@ -145,18 +168,22 @@ test('charges a client that reads nothing before the timeout for the reasoning t
     errorCode: 'timeout',
   });
   reader.destroy();
-  await close();
 });
 
 test('charges for the reasoning of a response that times out, estimated by its duration', async () => {
-  const { api, close } = await world.startGateway({ totalTimeoutMs: 600 });
   const account = await world.createAccount(1.05);
-  const body = { model: MODEL, stream: true, messages: [{ role: 'user', content: 'Well?' }] };
-  expect((await world.post('/v1/chat/completions', body, account, api)).text).toContain('Yes');
+  const limit = extendTimeouts(TOTAL_MS);
+  const response = await fetch(`${world.api}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}` },
+    body: JSON.stringify({ model: MODEL, stream: true, messages: [{ role: 'user', content: 'Well?' }] }),
+  });
+  await readResponse(response, (text) => {
+    if (text.includes('Yes')) limit.end();
+  });
   const [charge] = listCharges(await world.listEvents(account));
   expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'timeout' });
   expect(charge && sumUsage(charge).reasoning).toBeGreaterThan(9);
-  await close();
 });
 
 const lastEvent = async (account: TestAccount) => (await world.listEvents(account)).at(-1);
@@ -176,8 +203,8 @@ interface Leaving {
   readonly path?: string;
   readonly at?: string;
   readonly headers?: object;
-  /** How long the client waits once the provider has received the request. */
-  readonly waitMs?: number;
+  /** What the client waits for once the provider has received the request. */
+  readonly until?: () => Promise<unknown>;
   /** The responses of which the client waits for one. */
   readonly list?: () => readonly ServerResponse[];
 }
@@ -186,7 +213,7 @@ interface Leaving {
 async function leave(
   account: TestAccount,
   body: object,
-  { path = '/v1/chat/completions', at = world.api, headers = {}, waitMs, list = () => silent }: Leaving = {},
+  { path = '/v1/chat/completions', at = world.api, headers = {}, until, list = () => silent }: Leaving = {},
 ): Promise<void> {
   const hangUp = new AbortController();
   const response = fetch(`${at}${path}`, {
@@ -196,7 +223,7 @@ async function leave(
     signal: hangUp.signal,
   });
   await world.waitUntil(async () => list().length > 0);
-  if (waitMs !== undefined) await thinking(waitMs);
+  await until?.();
   hangUp.abort();
   await response.catch(() => {});
 }
@@ -204,12 +231,14 @@ async function leave(
 test('costs the output so far if a complete response was requested and its provider streams', async () => {
   open = [];
   const account = await world.createAccount(1.05);
+  const idle = extendTimeouts(IDLE_MS); // starts with the first output
   await leave(
     account,
     { model: MODEL, messages: [{ role: 'user', content: 'Well?' }] },
-    { waitMs: 20, list: () => open },
+    { until: () => idle.started, list: () => open },
   );
   const { charge, usage } = await readCharge(account);
+  idle.end();
   expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'client_disconnected' });
   expect(usage.output).toBeGreaterThan(0);
 });
@@ -237,7 +266,7 @@ describe('a response of which nothing has arrived', () => {
     'is aborted at once if its provider then stops billing, and costs the input and the reasoning until then: %s',
     async (_, model, stream) => {
       const account = await world.createAccount(1.05);
-      await leave(account, silently(model, { stream }), { waitMs: THINKS_MS });
+      await leave(account, silently(model, { stream }), { until: () => thinking(THINKS_MS) });
       const { charge, usage, seconds } = await readCharge(account);
       expect(await lastEvent(account)).toMatchObject({ type: 'HoldSettled', data: { charged: charge.price } });
       expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'client_disconnected' });
@@ -359,13 +388,10 @@ describe('a response of which nothing has arrived', () => {
   });
 
   test('costs nothing if it times out; what the provider may invoice at most is recorded', async () => {
-    const api = await world.addGateway({ totalTimeoutMs: DRAIN_MS });
     const account = await world.createAccount(1.05);
-    const { status } = await world.post(
-      '/v1/chat/completions',
-      silently('test/thinks', { stream: true }),
-      account,
-      api,
+    const { status } = await world.timeOut(
+      () => world.post('/v1/chat/completions', silently('test/thinks', { stream: true }), account),
+      () => silent.length > 0,
     );
     expect(status).toBe(504);
     await world.waitUntil(() => isOver(account));

@@ -1,7 +1,7 @@
 /** Anthropic's unmodified client for Node, with only another base URL. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { listCharges, type TestAccount, TestWorld } from '#testing';
+import { extendDelay, extendTimeouts, listCharges, type TestAccount, TestWorld } from '#testing';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const GPT = 'openai/gpt-5-mini';
@@ -342,10 +342,18 @@ describe('a message', () => {
 });
 
 test('sends a ping while a stream waits for its first byte', async () => {
-  const patient = await TestWorld.open({ STREAM_FIRST_COMMENT_MS: '1000' });
+  const [COMMENT_MS, LATENCY_MS] = [9_000, 1_200];
+  const patient = await TestWorld.open({ STREAM_FIRST_COMMENT_MS: String(COMMENT_MS) });
   try {
     const payer = await patient.createAccount(1.05);
-    const { text } = await patient.post('/v1/messages', { ...asking('tokens=3 latency=1200'), stream: true }, payer);
+    const comment = extendTimeouts(COMMENT_MS);
+    const generation = extendDelay(LATENCY_MS);
+    const asked = { ...asking(`tokens=3 latency=${LATENCY_MS}`), stream: true };
+    const answered = patient.post('/v1/messages', asked, payer);
+    await generation.started;
+    comment.end();
+    generation.end();
+    const { text } = await answered;
     expect(text).toMatch(/^event: ping\ndata: \{"type":"ping"\}\n\nevent: message_start\n/);
     expect(text).toMatch(/event: message_stop\ndata: \{"type":"message_stop"\}\n\n$/);
   } finally {

@@ -38,10 +38,7 @@ let world: TestWorld;
 let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {
-  world = await TestWorld.open(
-    { GROQ_BASE_URL: 'http://127.0.0.1:9/v1', UPSTREAM_IDLE_TIMEOUT_MS: '500', UPSTREAM_TOTAL_TIMEOUT_MS: '4000' },
-    MODELS,
-  );
+  world = await TestWorld.open({ GROQ_BASE_URL: 'http://127.0.0.1:9/v1' }, MODELS);
   account = await world.createAccount(5);
   client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0, logLevel: 'off' });
 });
@@ -334,7 +331,8 @@ describe('a fault of the provider', () => {
   ])('leads to an error without a charge if it occurs before the response (%s)', async (fault, expected) => {
     for (const stream of fault === 'timeout' ? [true] : [false, true]) {
       const lines = (await bill()).length;
-      const { status } = await ask(directed(`fault=${fault}`), { stream });
+      const send = () => ask(directed(`fault=${fault}`), { stream });
+      const { status } = await (fault === 'timeout' ? world.timeOut(send) : send());
       expect([status, (await lastFact()).type]).toEqual([expected, 'HoldReleased']);
       expect((await bill()).length).toBe(lines);
     }

@@ -241,11 +241,12 @@ describe('the charge for a response', () => {
 });
 
 describe('a response whose client has disconnected', () => {
-  async function left(model: string, more: object) {
+  async function left(model: string, chunkDelayMs: number, more: object = {}) {
     const payer = await world.createAccount(1.05);
     const leave = new AbortController();
     const headers = { authorization: `Bearer ${payer.apiKey}`, 'content-type': 'application/json' };
-    const body = JSON.stringify({ model, input: '[[sandbox tokens=4 chunk_delay=50]]', stream: true, ...more });
+    const input = `[[sandbox tokens=4 chunk_delay=${chunkDelayMs}]]`;
+    const body = JSON.stringify({ model, input, stream: true, ...more });
     const answer = await fetch(`${world.api}/v1/responses`, { method: 'POST', headers, body, signal: leave.signal });
     await answer.body?.getReader().read();
     leave.abort();
@@ -255,7 +256,7 @@ describe('a response whose client has disconnected', () => {
   }
 
   test('is charged for what was generated, and not stored', async () => {
-    const { record } = await left(GPT, {});
+    const { record } = await left(GPT, 20_000);
     expect(record).toMatchObject({ query_type: 'response', error_code: 'client_disconnected', isEstimated: true });
     expect(await rows(`resp_${record.request_id}`)).toEqual([]);
   });
@@ -263,7 +264,7 @@ describe('a response whose client has disconnected', () => {
   test.each([GPT, 'google/gemini-2.5-flash'])(
     'is generated to its end and stored if storage was requested: %s',
     async (model) => {
-      const { record, payer } = await left(model, { store: true });
+      const { record, payer } = await left(model, 50, { store: true });
       expect(record).toMatchObject({ output_count: 4, error_code: null, isEstimated: false });
       await world.waitUntil(async () => (await read(`resp_${record.request_id}`, payer)).status === 200);
     },

@@ -1,14 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { extendTimeouts, type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const GPT = 'openai/gpt-5-mini';
+/** No other timeout lasts as long. */
+const IDLE_MS = 59_000;
 const COST = 0.00001028625;
 const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 
 let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await TestWorld.open({ UPSTREAM_IDLE_TIMEOUT_MS: '500' });
+  world = await TestWorld.open({ UPSTREAM_IDLE_TIMEOUT_MS: String(IDLE_MS) });
   account = await world.createAccount(1.05);
 });
 afterAll(() => world.close());
@@ -252,7 +254,7 @@ describe('a streamed response', () => {
   });
 
   test('is sent while it is generated', async () => {
-    const more = { stream: true, input: '[[sandbox tokens=2 chunk_delay=300]]', model: GPT };
+    const more = { stream: true, input: '[[sandbox tokens=2 chunk_delay=20000]]', model: GPT };
     const headers = { authorization: `Bearer ${account.apiKey}`, 'content-type': 'application/json' };
     const { body } = await fetch(`${world.api}/v1/responses`, { method: 'POST', headers, body: JSON.stringify(more) });
     const text = body?.pipeThrough(new TextDecoderStream()) as AsyncIterable<string>;
@@ -321,7 +323,11 @@ describe('a failed response', () => {
   });
 
   test('ends with a failure event if the provider becomes idle', async () => {
-    const { response } = (await stream('tokens=2 chunk_delay=2000')).events.at(-2);
+    const idle = extendTimeouts(IDLE_MS);
+    const streamed = stream('tokens=2 chunk_delay=60000');
+    await idle.started;
+    idle.end();
+    const { response } = (await streamed).events.at(-2);
     expect(response).toMatchObject({ status: 'failed', error: { message: 'The provider took too long to respond' } });
   });
 });

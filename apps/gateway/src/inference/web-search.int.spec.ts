@@ -4,6 +4,7 @@ import { formatUsd, type PicoUsd, parseUsd } from '#kernel';
 import {
   createTestEndpoint,
   createTestModel,
+  extendTimeouts,
   listCharges,
   listExtraItems,
   type TestAccount,
@@ -225,12 +226,14 @@ describe('the charge for a search', () => {
   });
 
   test('is made if the client disconnects before the model responds', async () => {
-    const api = await world.addGateway({ drainTimeoutMs: 50 });
+    const drain = extendTimeouts(world.foundation.settings.drainTimeoutMs);
     const leaving = new AbortController();
-    const left = asked(api, 'latency=60000', { signal: leaving.signal }).catch(() => 'left');
-    await world.waitUntil(async () => (await world.bill.fetchTotal()).lines === 1);
+    const left = asked(world.api, 'latency=60000', { signal: leaving.signal }).catch(() => 'left');
+    await world.waitUntil(async () => (await world.bill.fetchTotal()).lines === 1 && world.unansweredCalls > 0);
     leaving.abort();
     expect(await left).toBe('left');
+    await drain.started;
+    drain.end();
     await world.waitUntil(async () => (await charges()).length === 1);
     const called = { of: MODEL, estimated: true, usage: { input: expect.any(Number), request: 1 } };
     expect(await charges()).toMatchObject([{ items: [SEARCHED, called], errorCode: 'client_disconnected' }]);

@@ -6,7 +6,7 @@ import { Client, request } from 'undici';
 import { Clock } from '#application';
 import { verify } from '#audit';
 import { generateKeys, sealRequest } from '#ehbp';
-import { isEstimated, listCharges, shiftClock, sumUsage, type TestAccount, TestWorld } from '#testing';
+import { extendTimeouts, isEstimated, listCharges, shiftClock, sumUsage, type TestAccount, TestWorld } from '#testing';
 import {
   createChatEvent,
   type PrivateResponse,
@@ -24,6 +24,8 @@ const CREDENTIAL = 'enclave-credential-0123456789';
 const SECRET = 'xylophone-planted-word';
 const QUESTION = { model: 'gpt-oss-120b', messages: [{ role: 'user', content: SECRET }] };
 const DONE = 'data: [DONE]\n\n';
+/** No other timeout lasts as long. */
+const DRAIN_MS = 119_000;
 
 let enclave: TestEnclave;
 let world: TestWorld;
@@ -31,7 +33,11 @@ let account: TestAccount;
 beforeAll(async () => {
   enclave = await TestEnclave.open();
   const url = await enclave.listen();
-  world = await TestWorld.open({ TINFOIL_BASE_URL: url, TINFOIL_API_KEY: CREDENTIAL, DISCONNECT_DRAIN_MS: '300' });
+  world = await TestWorld.open({
+    TINFOIL_BASE_URL: url,
+    TINFOIL_API_KEY: CREDENTIAL,
+    DISCONNECT_DRAIN_MS: String(DRAIN_MS),
+  });
   account = await world.createAccount(105);
 });
 afterAll(async () => {
@@ -279,7 +285,9 @@ describe('the relay of private chats', () => {
 
   const head = { 'content-type': 'text/event-stream', trailer: USAGE };
   const report = 'prompt=74,completion=3,total=77';
-  test.each<[string, (leave: () => void) => TestEnclave['handler'], object]>([
+  test.each<
+    [string, (leave: () => void) => TestEnclave['handler'], { readonly usage: object; readonly estimated: boolean }]
+  >([
     [
       'after the last event and before the usage report',
       (leave) =>
@@ -315,8 +323,14 @@ describe('the relay of private chats', () => {
     const leaves = new AbortController();
     enclave.handler = answering(() => setTimeout(() => leaves.abort(), 20));
     const before = listCharges(await world.listEvents(account)).length;
+    const drain = extendTimeouts(DRAIN_MS);
     await ask({ signal: leaves.signal }).catch(() => {});
+    if (item.estimated) {
+      await drain.started;
+      drain.end();
+    }
     await settled(account, before + 1);
+    drain.end();
     expect(listCharges(await world.listEvents(account)).at(-1)?.items[0]).toMatchObject(item);
   });
 });

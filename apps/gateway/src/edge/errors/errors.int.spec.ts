@@ -16,7 +16,7 @@ let world: TestWorld;
 let rich: TestAccount;
 let poor: TestAccount;
 beforeAll(async () => {
-  world = await TestWorld.open({ UPSTREAM_TOTAL_TIMEOUT_MS: '4000', UPSTREAM_IDLE_TIMEOUT_MS: '4000' });
+  world = await TestWorld.open();
   rich = await world.createAccount(105);
   poor = await world.createAccount();
 });
@@ -278,9 +278,11 @@ describe('a provider failure', () => {
     '(%s) returns %j for chats, responses and embeddings, costs nothing, and is in the history',
     async (fault, kind, code) => {
       const balance = await world.fetchBalance(rich);
-      const answers = await Promise.all(
-        SURFACES.map(({ route, body }) => world.post(route, body(`[[sandbox tokens=2 fault=${fault}]]`), rich)),
-      );
+      const ask = () =>
+        Promise.all(
+          SURFACES.map(({ route, body }) => world.post(route, body(`[[sandbox tokens=2 fault=${fault}]]`), rich)),
+        );
+      const answers = await (fault === 'timeout' ? world.timeOut(ask, SURFACES.length) : ask());
       expect(await world.fetchBalance(rich)).toBe(balance);
       expect((await world.post('/credits/balance', undefined, rich)).body.held_usd).toBe(0);
       const { data } = (await world.get('/queries/history', rich)).body;

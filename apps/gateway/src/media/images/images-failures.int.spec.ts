@@ -1,24 +1,23 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { formatTotalCost, isEstimated, listCharges, TestWorld } from '#testing';
+import { extendDelay, extendTimeouts, formatTotalCost, isEstimated, listCharges, TestWorld } from '#testing';
 
 const BANANA = 'google/nano-banana-2';
 const GPT = 'openai/gpt-image-1-mini';
-const DEADLINE_MS = 2_500;
-const DRAIN_MS = 600;
+/** A job waits in the queue for the first half of its latency, and is in progress for the other half. */
+const LATENCY_MS = 60_000;
 
 let world: TestWorld;
 beforeAll(async () => {
-  world = await TestWorld.open({
-    UPSTREAM_TOTAL_TIMEOUT_MS: String(DEADLINE_MS),
-    DISCONNECT_DRAIN_MS: String(DRAIN_MS),
-    REFUSED_PROMPTS_PER_HOUR: '3',
-  });
+  world = await TestWorld.open({ REFUSED_PROMPTS_PER_HOUR: '3' });
 });
 afterAll(() => world.close());
 
 const NOTHING = '0.000000000000';
+
+/** The number of polls of jobs that the provider has received. */
+const countPolls = () => world.sandboxRequests.filter((request) => /^GET \/fal\/.+\/status/.test(request)).length;
 
 /** Sends one request of a new account, and returns the response and its outcome. */
 async function exchange(directive: string, more: object = {}) {
@@ -106,7 +105,13 @@ describe('a failed generation of images', () => {
   });
 
   test('is cancelled at the provider after the timeout, and costs nothing', async () => {
-    const { answer, types, spent, owed, invoiced } = await exchange(`latency=${DEADLINE_MS * 4}`);
+    const queue = extendDelay(LATENCY_MS / 2);
+    const before = countPolls();
+    const { answer, types, spent, owed, invoiced } = await world.timeOut(
+      () => exchange(`latency=${LATENCY_MS}`),
+      () => countPolls() > before,
+    );
+    queue.end();
     expect([answer.status, types, spent, owed, invoiced]).toEqual([504, RELEASED, NOTHING, '0', '0']);
   });
 });
@@ -147,34 +152,55 @@ describe('a successful generation of images', () => {
 });
 
 describe('a client that has disconnected', () => {
-  async function leaves(directive: string, api = world.api) {
+  /** Sends a request and disconnects. Then the drain timeout ends, once `due` resolves and the job was polled. */
+  async function leaves(directive: string, due?: Promise<unknown>) {
+    const before = countPolls();
+    const drain = extendTimeouts(world.foundation.settings.drainTimeoutMs);
     const by = await world.createAccount(1.05);
     await world.bill.clear();
     const body = JSON.stringify({ model: BANANA, prompt: `[[sandbox ${directive}]]`, provider: { only: ['fal'] } });
     const headers = { authorization: `Bearer ${by.apiKey}`, 'content-type': 'application/json' };
     const leave = new AbortController();
-    const response = fetch(`${api}/v1/images/generations`, { method: 'POST', headers, body, signal: leave.signal });
+    const response = fetch(`${world.api}/v1/images/generations`, {
+      method: 'POST',
+      headers,
+      body,
+      signal: leave.signal,
+    });
     await world.waitUntil(async () => (await world.listEvents(by)).some(({ type }) => type === 'FundsHeld'));
     leave.abort();
     await expect(response).rejects.toThrow();
+    if (due) {
+      await Promise.all([drain.started, due, world.waitUntil(() => countPolls() > before)]);
+      drain.end();
+    }
     const ends = new Set(['HoldSettled', 'HoldReleased']);
     await world.waitUntil(async () => (await world.listEvents(by)).some(({ type }) => ends.has(type)));
+    drain.end();
     return by;
   }
 
   test('pays for images that are generated within the drain timeout', async () => {
-    const patient = await world.addGateway({ drainTimeoutMs: 10_000, totalTimeoutMs: 10_000 });
-    const { types, spent, owed, invoiced } = await outcomeFor(await leaves('latency=100', patient));
+    const { types, spent, owed, invoiced } = await outcomeFor(await leaves('latency=100'));
     expect([types, spent, owed, invoiced]).toEqual([['HoldSettled'], '0.092000000000', '0.08', '0.08']);
   });
 
   test('does not pay for images whose job is still queued at the drain timeout, and the job is cancelled', async () => {
-    const { types, spent, owed, invoiced } = await outcomeFor(await leaves('latency=2400'));
+    const queue = extendDelay(LATENCY_MS / 2);
+    const by = await leaves(`latency=${LATENCY_MS}`, queue.started);
+    queue.end();
+    const { types, spent, owed, invoiced } = await outcomeFor(by);
     expect([types, spent, owed, invoiced]).toEqual([RELEASED, NOTHING, '0', '0']);
   });
 
   test('does not pay for images in progress at the drain timeout; the operator absorbs the cost', async () => {
-    const by = await leaves('latency=1000');
+    const generation = extendDelay(LATENCY_MS / 2);
+    const queue = extendDelay(LATENCY_MS / 2);
+    const leaving = leaves(`latency=${LATENCY_MS}`, generation.started);
+    await queue.started;
+    queue.end();
+    const by = await leaving;
+    generation.end();
     await world.waitUntil(async () => (await world.bill.fetchTotal()).lines > 0);
     const { types, spent, owed, invoiced } = await outcomeFor(by);
     expect([types, spent, owed, invoiced]).toEqual([ABSORBED, NOTHING, '0.08', '0.08']);
