@@ -6,14 +6,15 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, tes
 import pg from 'pg';
 import { WRITE_CONTRACT } from '#eventstore';
 import type { Lease } from '#kernel';
-import { createMigratedDatabase, type TestDatabase, waitUntil } from '#testing';
+import { createMigratedDatabase, extendDelay, type TestDatabase, waitUntil } from '#testing';
 import { issueFencingToken, LeaseStatus, listUnheldLeases, runWhileLeader, StalledLeaderError } from './lease.ts';
 import type { WorkProbe } from './stall-detector.ts';
 
 /** Lease duration for tests that wait until a lease expires. */
-const SHORT_MS = 1_200;
-/** Lease duration for tests in which the lease must not expire, even if the host is suspended for two seconds. */
-const LONG_MS = 3_200;
+const SHORT_MS = 3_000;
+/** Lease duration for tests in which the lease must not expire. The test decides when there are heartbeats. */
+const LONG_MS = 3_600_000;
+const HEARTBEAT_INTERVAL_MS = LONG_MS / 4;
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/libs/foundation/src/lease.js');
 
 /** A process that competes for a lease, and only records whether it leads. */
@@ -114,6 +115,15 @@ async function leaderAndStandby(conditions?: Conditions) {
   return { leader, standby };
 }
 
+/** Waits until a heartbeat has extended the lease again, which this function shortens. */
+async function waitForHeartbeat({ started, end }: ReturnType<typeof extendDelay>): Promise<void> {
+  await started;
+  await query(`update leases set ends_at = now() + interval '1 minute' where name = $1`, [name]);
+  end();
+  const extended = "select from leases where name = $1 and ends_at > now() + interval '2 minutes'";
+  await waitUntil(async () => (await query(extended, [name])) === 1);
+}
+
 const tokenOf = (contender: Contender) => contender.turns.at(-1)?.token ?? Number.NaN;
 
 describe('processes that compete for a lease', () => {
@@ -180,10 +190,11 @@ describe('a lease', () => {
   });
 
   test('lasts as long as there are heartbeats, regardless of the wall clock of the process', async () => {
+    const heartbeats = extendDelay(HEARTBEAT_INTERVAL_MS);
     jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 86_400_000);
     const { leader, standby } = await leaderAndStandby({ lengthMs: LONG_MS });
     jest.spyOn(Date, 'now').mockReturnValue(0);
-    await delay(1.5 * LONG_MS);
+    await waitForHeartbeat(heartbeats);
     jest.restoreAllMocks();
     expect([leader.turns.length, standby.turns.length]).toEqual([1, 0]);
     expect(leader.turns[0]?.isHeld()).toBe(true);
@@ -313,12 +324,11 @@ describe('a leader in another process', () => {
 
 describe('fencing tokens', () => {
   test('are issued above the token of the holder, whose lease continues', async () => {
+    const heartbeats = extendDelay(HEARTBEAT_INTERVAL_MS);
     const { leader, standby } = await leaderAndStandby({ lengthMs: LONG_MS });
     const drawn = await issueFencingToken(database.url, name);
     expect(drawn).toBeGreaterThan(tokenOf(leader));
-    await query(`update leases set ends_at = now() + interval '1 hour' where name = $1`, [name]);
-    const shortened = "select from leases where name = $1 and ends_at < now() + interval '1 minute'";
-    await waitUntil(async () => (await query(shortened, [name])) === 1); // there was a heartbeat
+    await waitForHeartbeat(heartbeats);
     expect(leader.turns[0]?.isHeld()).toBe(true);
     await leader.resign();
     await waitUntil(standby.leads);

@@ -9,7 +9,7 @@ import { createCoinbaseSource, createCoinGeckoSource, createKrakenSource, Market
 import type { ConsensusRate } from '#domain';
 import { money, StoreUnavailableError } from '#kernel';
 import { openPool } from '#postgres';
-import { createMigratedDatabase, type TestDatabase } from '#testing';
+import { createMigratedDatabase, type TestDatabase, waitUntil } from '#testing';
 import { startSandbox } from '../../../../apps/sandbox/src/sandbox.ts';
 import { FakeClock } from '../../../testing/src/fake-clock.ts';
 
@@ -130,13 +130,12 @@ describe('all gateways', () => {
     // Both have read the empty history before either can write it.
     await locker.query('begin; lock table public.agreed_rates in share mode');
     const fetches = Promise.allSettled(gateways.map((fetchRate) => fetchRate('BTC')));
-    const end = performance.now() + 10_000;
-    for (let waiting = 0; waiting < 2 && performance.now() < end; ) {
+    await waitUntil(async () => {
       const { rows } = await locker.query(
         "select count(*) from pg_locks where relation = 'public.agreed_rates'::regclass and not granted",
       );
-      waiting = Number(rows[0].count);
-    }
+      return Number(rows[0].count) >= 2;
+    });
     await locker.query('commit');
     locker.release();
     const rates = await fetches;

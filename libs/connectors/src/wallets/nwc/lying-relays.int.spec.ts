@@ -7,6 +7,7 @@ import { type EventTemplate, finalizeEvent, getPublicKey, type NostrEvent } from
 import { type WebSocket, WebSocketServer } from 'ws';
 import { type WalletConnection, type WalletResponse, WalletUnreachableError } from '#application';
 import { NwcWallets } from '#connectors';
+import { waitUntil } from '#testing';
 
 const [INFO, RESPONSE] = [13_194, 23_195];
 const [WALLET, CLIENT, STRANGER] = ['11', '22', '33'].map((each) => Buffer.from(each.repeat(32), 'hex')) as [
@@ -119,7 +120,7 @@ async function heardFrom(lie: NonNullable<Lies['request']>): Promise<WalletRespo
 }
 
 async function gone(): Promise<void> {
-  while (server.clients.size > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await waitUntil(() => server.clients.size === 0);
 }
 
 describe('a relay that requires authentication', () => {
