@@ -2,26 +2,28 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import pg from 'pg';
 import { WRITE_CONTRACT } from '#eventstore';
 import { StoreUnavailableError } from '#kernel';
-import { createMigratedDatabase, NetworkLink, type TestDatabase, waitUntil } from '#testing';
+import { createMigratedDatabase, NetworkLink, replaceDelays, type TestDatabase, waitUntil } from '#testing';
 import { findStaleProcesses, ProcessPresence } from './process-presence.ts';
 import { StartDeadline } from './start-deadline.ts';
 import { StartError } from './start-error.ts';
 
-/** Lifetime of the row for tests that wait until it expires. */
+/** Lifetime of a row for tests that wait until the database counts as unreachable. */
 const SHORT_MS = 800;
-/** The same for tests in which the row must not expire early, even if the host is suspended for two seconds. */
-const LONG_MS = 3_200;
+/** Lifetime of a row that does not expire during a test. */
+const LONG_MS = 3_600_000;
 
 let database: TestDatabase;
 let pool: pg.Pool;
 let present: ProcessPresence[] = [];
 let problems: string[] = [];
 let links: NetworkLink[] = [];
+const restorers: (() => void)[] = [];
 beforeAll(async () => {
   database = await createMigratedDatabase();
   pool = new pg.Pool({ connectionString: database.superuserUrl, max: 2 });
 });
 afterEach(async () => {
+  for (const restore of restorers.splice(0)) restore();
   await Promise.all(present.map((each) => each.close()));
   await Promise.all(links.map((each) => each.close()));
   links = [];
@@ -57,6 +59,32 @@ const disconnect = ({ id }: ProcessPresence) =>
 const ends = async ({ id }: ProcessPresence): Promise<number> =>
   (await pool.query('select ends_at from processes where id = $1', [id])).rows[0].ends_at.getTime();
 
+/** Makes processes wait for the test between their heartbeats. @returns a function that lets each send one */
+function holdHeartbeats(): () => void {
+  const waiting = new Set<() => void>();
+  const restore = replaceDelays(async (_milliseconds, _value, { signal } = {}) => {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    waiting.add(resolve);
+    signal?.addEventListener('abort', () => reject(signal.reason));
+    await promise;
+  });
+  restorers.push(restore);
+  return () => {
+    for (const resume of waiting) resume();
+    waiting.clear();
+  };
+}
+
+/** Lets the row of the process expire, by the clocks of the process and of the database. */
+async function expire({ id }: ProcessPresence): Promise<void> {
+  const { now } = performance;
+  performance.now = () => now.call(performance) + LONG_MS;
+  restorers.push(() => {
+    performance.now = now;
+  });
+  await pool.query('update processes set ends_at = now() where id = $1', [id]);
+}
+
 /** Makes all writes to the row of the process fail from now on. */
 async function cutOff({ id }: ProcessPresence): Promise<void> {
   await pool.query(`alter table processes add constraint cut_off check (id <> '${id}') not valid`);
@@ -85,31 +113,38 @@ describe('a process', () => {
   });
 
   test('counts as alive as long as there are heartbeats', async () => {
+    const sendHeartbeats = holdHeartbeats();
     const one = await appear(LONG_MS);
     const first = await ends(one);
-    await waitUntil(async () => (await ends(one)) > first + LONG_MS);
+    sendHeartbeats();
+    await waitUntil(async () => (await ends(one)) > first);
     expect(await dead()).toEqual([]);
     expect(one.getProcessId()).toBe(one.id);
   });
 
   test('seems dead from the loss of its connection until it has another one', async () => {
-    const [one, other] = [await appear(SHORT_MS), await appear()];
+    const sendHeartbeats = holdHeartbeats();
+    const [one, other] = [await appear(LONG_MS), await appear(LONG_MS)];
     await disconnect(one);
     await waitUntil(async () => (await dead()).length === 1);
     expect(await dead()).not.toContain(other.id);
+    sendHeartbeats();
     await waitUntil(async () => (await dead()).length === 0);
     expect(one.getProcessId()).toBe(one.id);
   });
 
   test('cannot own new holds after the expiry of its row until the row is renewed', async () => {
+    const sendHeartbeats = holdHeartbeats();
     const one = await appear(LONG_MS);
     await cutOff(one);
+    sendHeartbeats();
     await waitUntil(() => problems.length > 0);
     expect([one.getProcessId(), one.isDatabaseWritable]).toEqual([one.id, false]);
-    await waitUntil(async () => (await pool.query('select from processes where ends_at <= now()')).rowCount === 1);
+    await reconnect();
+    await expire(one);
     expect(() => one.getProcessId()).toThrow(StoreUnavailableError);
     expect([await dead(), problems[0]]).toEqual([[one.id], 'heartbeat failed; retrying']);
-    await reconnect();
+    sendHeartbeats();
     await waitUntil(async () => (await dead()).length === 0 && one.isDatabaseWritable);
     expect(one.getProcessId()).toBe(one.id);
   });

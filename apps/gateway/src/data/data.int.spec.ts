@@ -16,7 +16,6 @@ import {
 import { respondWithJson, type StubHandler, StubServer } from '../../../../libs/testing/src/servers/stub-server.ts';
 import { toDataEndpointList } from './data-wire.ts';
 
-const TOTAL_MS = 1_800;
 const secretOf = (slug: string) => `secret/of+${slug}=0123456789`;
 
 /** Returns settings that connect every data provider to the sandbox, each with its own credential. */
@@ -35,8 +34,6 @@ let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open({
     ...vendors(),
-    UPSTREAM_TOTAL_TIMEOUT_MS: String(TOTAL_MS),
-    DISCONNECT_DRAIN_MS: '300',
     CHALLENGES_PER_MINUTE: '1000',
     CHALLENGES_PER_MINUTE_IN_ALL: '1000',
   });
@@ -349,7 +346,7 @@ describe('a failing provider', () => {
     await told('twit', '');
     expect([lost.answer.status, lost.types, lost.owed, lost.invoiced]).toEqual([503, ABSORBED, '0.01', '0.01']);
     expect(lost.charges.map(isEstimated)).toEqual([true]);
-    const late = await outcomeOf('POST', NEWS, { q: '[[sandbox fault=timeout]]' });
+    const late = await world.timeOut(() => outcomeOf('POST', NEWS, { q: '[[sandbox fault=timeout]]' }));
     expect([late.answer.status, late.types, late.spent, late.owed]).toEqual([504, ABSORBED, NOTHING, '0.04']);
   });
 

@@ -7,6 +7,8 @@ import type { Charge } from '#domain';
 import {
   createTestEndpoint,
   createTestModel,
+  extendDelay,
+  extendTimeouts,
   formatTotalCost,
   isEstimated,
   isExplained,
@@ -21,7 +23,6 @@ import {
 const MODEL = 'openai/gpt-4.1-mini';
 const FLAT = 'countinghouse/flat';
 const OPEN = 'openai/gpt-oss-120b';
-const DRAIN_MS = 400;
 const TOOL = { type: 'web_search' };
 const BOOK = { type: 'function', function: { name: 'book', parameters: { type: 'object', properties: {} } } };
 const SEARCH = 'tool=web_search';
@@ -52,7 +53,7 @@ const MODELS = [
 let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await TestWorld.open({ DISCONNECT_DRAIN_MS: String(DRAIN_MS) }, MODELS);
+  world = await TestWorld.open({}, MODELS);
 });
 afterAll(() => world.close());
 beforeEach(async () => {
@@ -348,7 +349,7 @@ describe('rounds that are aborted', () => {
   }
 
   test('are charged for what was delivered if the gateway shuts down', async () => {
-    const text = await cutShort({ shutdownTimeoutMs: 50 }, `${SEARCH} chunks=16 chunk_delay=50`, '"every ');
+    const text = await cutShort({ shutdownTimeoutMs: 0 }, `${SEARCH} chunks=16 chunk_delay=300`, '"every ');
     expect(text).toContain('The gateway is shutting down');
     const { type, charge } = await charged();
     expect([type, charge.errorCode]).toEqual(['HoldSettled', 'shutdown']);
@@ -358,8 +359,13 @@ describe('rounds that are aborted', () => {
 
   test('are absorbed by the operator if they time out before any text', async () => {
     const balance = await world.fetchBalance(account);
+    const before = world.sandboxRequests.length;
+    const hasSearched = () => world.sandboxRequests.slice(before).some((request) => request.includes('/exa'));
     const query = JSON.stringify(JSON.stringify({ query: '[[sandbox fault=timeout at=exa]]' }));
-    const text = await cutShort({ totalTimeoutMs: 1_500 }, `${SEARCH} text=${query}`);
+    const text = await world.timeOut(
+      () => cutShort({}, `${SEARCH} text=${query}`),
+      () => world.unansweredCalls > 0 && hasSearched(),
+    );
     expect(text).toContain('The response took too long');
     const { type, charge } = await charged();
     expect([type, charge.errorCode]).toEqual(['ChargeAbsorbed', 'timeout']);
@@ -369,7 +375,9 @@ describe('rounds that are aborted', () => {
 });
 
 describe('a client that disconnects during a search', () => {
-  const slow = `${SEARCH} text=${JSON.stringify(JSON.stringify({ query: '[[sandbox latency=150 at=exa]]' }))}`;
+  const LATENCY_MS = 150;
+  const query = JSON.stringify({ query: `[[sandbox latency=${LATENCY_MS} at=exa]]` });
+  const slow = `${SEARCH} text=${JSON.stringify(query)}`;
   const request = (more: object = {}) => ({
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}`, ...more },
@@ -388,8 +396,13 @@ describe('a client that disconnects during a search', () => {
   }
 
   test('pays for what was used, and no further call is started', async () => {
+    const drain = extendTimeouts(world.foundation.settings.drainTimeoutMs);
+    const search = extendDelay(LATENCY_MS);
     await leave();
+    await drain.started; // the gateway has noticed the disconnect
+    search.end();
     const { charge, type } = await charged();
+    drain.end();
     expect([type, charge.errorCode]).toEqual(['HoldSettled', 'client_disconnected']);
     expect(counts(charge)).toMatchObject({ calls: 1 });
     await assertBooksAreTheBill();
