@@ -239,24 +239,29 @@ describe('a failed request', () => {
       messages: user('[[sandbox tokens=4000 chunks=2000]]'),
     };
     const error = { message: 'The balance or the limit of the API key is used up; the response is incomplete' };
-    const whole = await capped();
-    const refused = await refusalOf(openaiAt(whole).chat.completions.create(asked));
-    await whole.close();
+    const refused = await rejectionOf((capped) => openaiAt(capped).chat.completions.create(asked));
     expect(refused).toMatchObject({ status: 402, error: { ...error, code: 'insufficient_balance' } });
-    const streaming = await capped();
     let heard = 0;
-    const listen = async () => {
-      const events = await anthropicAt(streaming).messages.create({ ...asked, stream: true });
+    const { error: event } = await rejectionOf(async (capped) => {
+      const events = await anthropicAt(capped).messages.create({ ...asked, stream: true });
       for await (const _ of events) heard++;
-    };
-    const { error: event } = await refusalOf(listen());
-    await streaming.close();
+    });
     expect(event).toMatchObject({ error: { ...error, type: 'billing_error' }, request_id: expect.any(String) });
     expect(heard).toBeGreaterThan(2);
   });
 
+  /** Asks through a proxy whose key has a low limit, again if the busy host has extended its hold too late. */
+  async function rejectionOf(ask: (capped: RunningProxy) => PromiseLike<unknown>) {
+    for (;;) {
+      const capped = await startCapped();
+      const rejection = await refusalOf(ask(capped));
+      await capped.close();
+      if (!String(rejection.message).includes('could be held in time')) return rejection;
+    }
+  }
+
   /** Starts a proxy whose API key has a low spending limit. */
-  async function capped(): Promise<RunningProxy> {
+  async function startCapped(): Promise<RunningProxy> {
     const asked = {
       headers: { 'x-credit-id': account.creditId },
       body: { name: randomUUID().slice(0, 8), usage_limit_usd: 0.02 },
@@ -268,7 +273,7 @@ describe('a failed request', () => {
   test('is aborted in the enclave if its caller disconnects', async () => {
     await world.bill.clear();
     const stream = await openai.chat.completions.create({
-      ...chat('[[sandbox tokens=400 chunks=400 chunk_delay=25]]', true),
+      ...chat('[[sandbox tokens=400 chunks=400 chunk_delay=20000]]', true),
       stream: true,
     });
     for await (const _ of stream) break;

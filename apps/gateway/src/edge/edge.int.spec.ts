@@ -4,7 +4,7 @@ import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { extendDelay, type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const CHAT = '/v1/chat/completions';
 const UUID = /^[0-9a-f-]{36}$/;
@@ -215,7 +215,9 @@ describe('a gateway', () => {
   });
 
   test('reports draining once a shutdown has started, and serves requests during the drain delay', async () => {
-    const gateway = await world.startGateway({ drainDelayMs: 2_500 });
+    const DRAIN_DELAY_MS = 2_500;
+    const gateway = await world.startGateway({ drainDelayMs: DRAIN_DELAY_MS });
+    const drain = extendDelay(DRAIN_DELAY_MS);
     const closing = gateway.close();
     // The body is read at once: Node's fetch fails if a long one waits while its connection is closed.
     const ask = async (path: string) => {
@@ -225,6 +227,7 @@ describe('a gateway', () => {
     const [ready, models] = await Promise.all([ask('/health/ready'), ask('/v1/models')]);
     expect([ready.response.status, ready.body]).toMatchObject([503, { status: 'unavailable', draining: true }]);
     expect([models.response.status, models.response.headers.get('connection')]).toEqual([200, 'close']);
+    drain.end();
     await closing;
     await expect(ask('/health/live')).rejects.toThrow();
   });

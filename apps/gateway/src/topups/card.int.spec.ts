@@ -71,18 +71,19 @@ interface Played {
 }
 
 /**
- * Runs a scenario, and waits up to nine seconds until the ledger and the status are as expected. The scenarios run
- * concurrently, each with its own account.
+ * Runs a scenario, and waits until the ledger and the status are as expected. The scenarios run concurrently, each with
+ * its own account.
  */
 async function play(steps: readonly Step[], expected: string, status: string): Promise<Played> {
   const made = await session();
   for (const [what, more] of steps) await act(made, what, more);
-  const deadline = performance.now() + 100_000;
-  for (;;) {
-    const seen = { session: made, books: await books(made), status: await statusOf(made) };
-    if ((seen.books === expected && seen.status === status) || performance.now() > deadline) return seen;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  const look = async () => ({ session: made, books: await books(made), status: await statusOf(made) });
+  let seen = await look();
+  await world.waitUntil(async () => {
+    seen = await look();
+    return seen.books === expected && seen.status === status;
+  });
+  return seen;
 }
 
 const PAID = 'balance 25, clearing 23.97, fees 1.03';

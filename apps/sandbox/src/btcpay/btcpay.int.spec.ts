@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { replaceDelays } from '#testing';
+import { replaceDelays, waitUntil } from '#testing';
 import { startSandbox } from '../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
@@ -153,7 +153,7 @@ describe('a webhook', () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
     const { body } = await store('webhooks', { url, secret: SECRET });
     const until = async (count: number) => {
-      while (got.length < count) await new Promise((resolve) => setTimeout(resolve, 5));
+      await waitUntil(() => got.length >= count);
       return got;
     };
     return { got, until, id: body.id as string };

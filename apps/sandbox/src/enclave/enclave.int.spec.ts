@@ -218,7 +218,7 @@ describe('an enclave', () => {
         JSON.stringify({
           model: MODEL,
           stream: true,
-          messages: [{ role: 'user', content: '[[sandbox tokens=1000 chunks=1000 chunk_delay=2]]' }],
+          messages: [{ role: 'user', content: '[[sandbox tokens=1000 chunks=1000 chunk_delay=200]]' }],
         }),
       ),
     );

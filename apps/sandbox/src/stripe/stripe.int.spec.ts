@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Stripe } from 'stripe';
+import { waitUntil } from '#testing';
 import { startSandbox } from '../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
@@ -178,8 +179,7 @@ describe('a webhook', () => {
   });
 
   async function arrived(count: number) {
-    const deadline = Date.now() + 5_000;
-    while (came.length < count && Date.now() < deadline) await new Promise((done) => setTimeout(done, 5));
+    await waitUntil(() => came.length >= count);
     return came;
   }
 

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Agent } from 'undici';
 import { type FailureCode, MAX_EVENT_CHARACTERS, UpstreamError } from '#application';
+import { extendTimeouts } from '#testing';
 import { ChatChunkTranslator } from '../providers/openai/chat-chunks.ts';
 import { allowAny } from './field-filter.ts';
 import { JsonHttpClient } from './json-http-client.ts';
@@ -130,10 +131,15 @@ test.each<[string, hasOpenCost: boolean, RequestListener]>([
 });
 
 test('the idle timeout does not apply before the first output, even after an empty first chunk', async () => {
+  const IDLE_MS = 59_000; // no other timeout lasts as long
+  const idle = extendTimeouts(IDLE_MS);
   const endpoint = await endpointTo((_, response) => {
     response.write(chunk({ role: 'assistant', content: '' }));
-    setTimeout(() => response.end(`${chunk({ content: 'thought' }, 'stop')}data: [DONE]\n\n`), 200);
-  }, 20);
+    setTimeout(() => {
+      idle.end(); // would end the stream if the timeout had started
+      response.end(`${chunk({ content: 'thought' }, 'stop')}data: [DONE]\n\n`);
+    }, 200);
+  }, IDLE_MS);
   const answer = await stream(endpoint);
   await answer.pipeTo(() => undefined);
   expect(answer.getDeliveredText()).toBe('thought');

@@ -1,6 +1,7 @@
 /** Scenarios of payments to a top-up by a customer's wallet, in the sandbox. */
 import type { CoinTerms, Destination, DomainEvent } from '#domain';
 import { START_POSITION, type StoredEvent } from '#kernel';
+import { waitUntil } from '../wait-until.ts';
 import { type PayOptions, SandboxWallet } from './sandbox-wallet.ts';
 import type { TestAccount, TestWorld } from './world.ts';
 
@@ -125,9 +126,19 @@ export class ScenarioRunner {
 
   /** @param api URL of the gateway to call */
   async requestTopup(coin: CoinTerms, method: string, usd: number, api: string): Promise<RequestedTopup> {
-    const account = await this.world.createAccount();
     const payload = { amount: usd, currency: 'USD' };
-    const { status, text, body } = await this.world.post(`/topup/create/${method}`, payload, account, api);
+    const request = async () => {
+      const account = await this.world.createAccount();
+      return { account, response: await this.world.post(`/topup/create/${method}`, payload, account, api) };
+    };
+    let requested = await request();
+    // Backends have a time limit, which many top-ups at once exceed on a busy host.
+    await waitUntil(async () => {
+      if (requested.response.status === 503) requested = await request();
+      return requested.response.status !== 503;
+    });
+    const { account } = requested;
+    const { status, text, body } = requested.response;
     if (status !== 201) throw new Error(`no invoice: ${status} ${text}`);
     const { invoice_id: topupId, expires_at: expiresAt } = body;
     await this.waitUntil(topupId, ({ length }) => length > 0);

@@ -2,12 +2,15 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ChatCall, Completion, CompletionStream } from '#application';
 import { readProviders, readRuleSets } from '#catalogue';
 import { type JsonObject } from '#kernel';
+import { extendDelay, extendTimeouts } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { ProviderHttp } from '../../http/provider-http.ts';
 import { createAnthropicProvider } from './index.ts';
 
 const RULES = readRuleSets();
-const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 300 };
+/** No other timeout lasts as long. */
+const IDLE_MS = 59_000;
+const timeouts = { connectTimeoutMs: 60_000, idleTimeoutMs: IDLE_MS };
 const identity = { id: 'gen-1', model: 'anthropic/claude-haiku-4.5', provider: 'Anthropic', created: 7 };
 
 const errorRules = readProviders().find(({ slug }) => slug === 'anthropic')?.errors;
@@ -248,9 +251,19 @@ describe('a failed call', () => {
   });
 
   test('times out if its stream becomes idle, but not before the first output', async () => {
-    const { failure } = await stream('[[sandbox tokens=2 chunk_delay=1000]]');
-    expect(failure).toMatchObject({ code: 'timeout' });
-    const { chunks } = await stream('[[sandbox tokens=2 latency=1000]]');
+    let idle = extendTimeouts(IDLE_MS);
+    const idling = stream('[[sandbox tokens=2 chunk_delay=60000]]');
+    await idle.started;
+    idle.end();
+    expect((await idling).failure).toMatchObject({ code: 'timeout' });
+    const LATENCY_MS = 1_000;
+    idle = extendTimeouts(IDLE_MS);
+    const generation = extendDelay(LATENCY_MS);
+    const waiting = stream(`[[sandbox tokens=2 latency=${LATENCY_MS}]]`);
+    await generation.started;
+    idle.end(); // would end the stream if the timeout had started
+    generation.end();
+    const { chunks } = await waiting;
     expect(chunks.at(-1).choices[0].finish_reason).toBe('stop');
   });
 
