@@ -127,7 +127,7 @@ describe('the bill', () => {
   test('charges part of the output of a stream whose client has disconnected', async () => {
     const leaving = new AbortController();
     const more = { stream: true };
-    const response = await ask('[[sandbox tokens=10 chunks=10 chunk_delay=20]]', more, leaving.signal);
+    const response = await ask('[[sandbox tokens=10 chunks=10 chunk_delay=20000]]', more, leaving.signal);
     await response.body?.getReader().read();
     leaving.abort();
     while ((await bill()).lines === 0);
@@ -138,7 +138,7 @@ describe('the bill', () => {
 
   test('charges a chunk that a disconnect has interrupted for the time until then', async () => {
     const leaving = new AbortController();
-    const directive = '[[sandbox tokens=100000 chunks=2 chunk_delay=2000]]';
+    const directive = '[[sandbox tokens=100000 chunks=2 chunk_delay=20000]]';
     const response = await ask(directive, { stream: true }, leaving.signal);
     await response.body?.getReader().read();
     leaving.abort();

@@ -234,7 +234,7 @@ describe('the program that `npm start` runs', () => {
   test('loses no completed request if it is killed under load together with its database', async () => {
     const client = program.client(key);
     const requests = Array.from({ length: 30 }, async (_, i) => {
-      const body = { model: 'countinghouse/flat', messages: asked(`latency=${10 * i}`) };
+      const body = { model: 'countinghouse/flat', messages: asked(`latency=${i < 12 ? 10 * i : 60_000}`) };
       remember(await client.chat.completions.create(body));
       if (answered.size === 10) {
         program.send('SIGKILL');
@@ -300,7 +300,7 @@ describe('the program that `npm start` runs', () => {
   });
 
   test('aborts and settles a stream that exceeds the shutdown timeout after SIGINT', async () => {
-    const messages = asked('tokens=64 chunk_delay=100');
+    const messages = asked('tokens=64 chunk_delay=5000');
     const stream = await program.client(key).chat.completions.create({ model: MODEL, messages, stream: true });
     const received: unknown[] = [];
     const read = async () => {

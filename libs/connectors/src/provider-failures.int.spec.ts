@@ -25,7 +25,7 @@ beforeEach(async () => {
   );
   const configs = readProviders();
   const connections = configs.map(({ slug }) => [slug, { baseUrl, credential: 'secret-of-the-operator' }] as const);
-  const timeouts = { connectTimeoutMs: 10_000, idleTimeoutMs: 10_000 };
+  const timeouts = { connectTimeoutMs: 60_000, idleTimeoutMs: 60_000 };
   providers = createProviders(configs, { ...timeouts, providers: new Map(connections) }, problems);
 });
 afterEach(async () => {

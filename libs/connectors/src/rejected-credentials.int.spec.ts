@@ -83,7 +83,7 @@ describe('the response of a provider', () => {
 describe('a provider', () => {
   function open() {
     const [openai] = readProviders().filter(({ slug }) => slug === 'openai');
-    const settings = { connectTimeoutMs: 10_000, idleTimeoutMs: 10_000 };
+    const settings = { connectTimeoutMs: 60_000, idleTimeoutMs: 60_000 };
     const connection = { baseUrl: url, credential: SECRET };
     const providers = createProviders(
       openai ? [openai] : [],

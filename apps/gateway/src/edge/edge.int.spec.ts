@@ -233,8 +233,12 @@ describe('a gateway', () => {
   });
 
   test('is ready while its stores respond and its read models are current', async () => {
-    const { status, body } = await world.get('/health/ready');
-    expect(status).toBe(200);
+    let body: unknown;
+    await world.waitUntil(async () => {
+      const ready = await world.get('/health/ready');
+      body = ready.body;
+      return ready.status === 200; // on a busy host, read models may lag for longer than the limit
+    });
     expect(body).toEqual({
       status: 'ok',
       draining: false,

@@ -7,7 +7,7 @@ import { PaymentMethods } from '#application';
 import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 /** Instead of 5 s. */
-const LIGHTNING_TIMEOUT_MS = 50;
+const LIGHTNING_TIMEOUT_MS = 500;
 
 /** The node of its gateway accepts connections and never responds. */
 let world: TestWorld;

@@ -22,7 +22,7 @@ describe.each(checked.map(({ slug }) => slug))('the key of %s', (slug) => {
     const connections = providers.map(({ sandboxPath }) => {
       return [slug, { baseUrl: `${sandbox.url}${sandboxPath}`, credential }] as const;
     });
-    const settings = { connectTimeoutMs: 10_000, idleTimeoutMs: 10_000, providers: new Map(connections) };
+    const settings = { connectTimeoutMs: 60_000, idleTimeoutMs: 60_000, providers: new Map(connections) };
     const connected = createProviders(providers, settings, rejected);
     await fetch(`${sandbox.url}/bill`, { method: 'DELETE' });
     const unchecked: string[] = [];

@@ -12,7 +12,7 @@ import type { createPinnedAgent } from './pinned-agent.ts';
 const PUBLIC = ['93.184.215.14', '2606:2800:21f::1'];
 const limits = (more: object = {}) => ({
   maxBytes: 100_000,
-  timeoutMs: 5_000,
+  timeoutMs: 60_000,
   signal: new AbortController().signal,
   ...more,
 });
@@ -55,8 +55,8 @@ const dial: typeof createPinnedAgent = (addresses) => {
 function downloads(more: Partial<DownloadOptions> = {}): HttpDownloads {
   return new HttpDownloads({
     providers: new Map([['fal', { baseUrl: `http://127.0.0.1:${port}/fal` }]]),
-    connectTimeoutMs: 1_000,
-    idleTimeoutMs: 1_000,
+    connectTimeoutMs: 60_000,
+    idleTimeoutMs: 60_000,
     allowedOrigins: [],
     resolve: async (name) => {
       resolved.push(name);
@@ -75,7 +75,7 @@ async function read({ bytes }: Download): Promise<string> {
 }
 
 const MESSAGE =
-  'The file cannot be downloaded: it must have a public http or https URL, have at most 100000 bytes and arrive within 5 seconds';
+  'The file cannot be downloaded: it must have a public http or https URL, have at most 100000 bytes and arrive within 60 seconds';
 
 /** Reads a download completely and returns the error with which it fails. */
 async function refusalOf(download: Promise<Download>): Promise<DownloadError> {

@@ -16,7 +16,7 @@ let http: ProviderHttp;
 let directory: string;
 let file: TranscriptionCall['file'];
 beforeAll(async () => {
-  http = new ProviderHttp(await server.listen(), { connectTimeoutMs: 500, idleTimeoutMs: 10_000 }, 'k');
+  http = new ProviderHttp(await server.listen(), { connectTimeoutMs: 60_000, idleTimeoutMs: 60_000 }, 'k');
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-sound-'));
   file = { path: path.join(directory, 'upload'), size: 11, mediaType: 'audio/mpeg', name: 'recording.mp3' };
   await writeFile(file.path, 'all of it! ');

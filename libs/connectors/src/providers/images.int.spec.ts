@@ -15,7 +15,7 @@ let url: string;
 let makers: Readonly<Record<'openai' | 'fal' | 'google', Make>>;
 beforeAll(async () => {
   url = await server.listen();
-  http = new ProviderHttp(url, { connectTimeoutMs: 10_000, idleTimeoutMs: 10_000 }, 'k');
+  http = new ProviderHttp(url, { connectTimeoutMs: 60_000, idleTimeoutMs: 60_000 }, 'k');
   const at = { http, credential: 'k' };
   const vendor = { slug: 'v', protocol: 'v', baseUrl: url };
   makers = {

@@ -9,7 +9,7 @@ import { type ConnectedProviders, createProviders } from './open-providers.ts';
 import type { CredentialLocation } from './provider.ts';
 
 const hold = {} as Hold;
-const timeouts = { connectTimeoutMs: 10_000, idleTimeoutMs: 10_000 };
+const timeouts = { connectTimeoutMs: 60_000, idleTimeoutMs: 60_000 };
 const reach = { baseUrl: 'http://127.0.0.1:9/v1', credential: 'k' };
 const vendor = (slug: string, protocol: string) => ({
   slug,

@@ -31,7 +31,7 @@ const json =
     void response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body));
 
 /** Returns the price and its time from a source that sends this response. */
-async function price(source: RateSource, answers: StubHandler, timeoutMs = 3_000): Promise<readonly [string, string]> {
+async function price(source: RateSource, answers: StubHandler, timeoutMs = 60_000): Promise<readonly [string, string]> {
   server.handler = answers;
   const { price: each, at } = await source.fetchPrice(NAMES, { now: NOON, timeoutMs, dispatcher });
   return [formatUsd(each), new Date(at).toISOString()];

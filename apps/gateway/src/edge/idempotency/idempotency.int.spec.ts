@@ -3,15 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI, { APIError } from 'openai';
 import { MAX_SAVED_BYTES } from '#application';
-import { extendDelay, KeyedRequests, type TestResponse } from '#testing';
+import { extendDelay, extendTimeouts, KeyedRequests, type TestResponse } from '#testing';
 
-const DRAIN_MS = 600;
 const GPT = 'openai/gpt-5-mini';
 const HOUR_MS = 3_600_000;
 
 let requests: KeyedRequests;
 beforeAll(async () => {
-  requests = await KeyedRequests.open({ DISCONNECT_DRAIN_MS: String(DRAIN_MS) });
+  requests = await KeyedRequests.open();
 });
 beforeEach(() => requests.reset());
 afterAll(() => requests.close());
@@ -135,10 +134,14 @@ describe('a stream', () => {
   test.each([
     ['in the middle is replayed in full', 'tokens=8 chunk_delay=40', '"coin ', undefined],
     ['at once is replayed in full', 'tokens=8 latency=150', '', undefined],
-    ['and that takes too long to drain is replayed, ending with an error', 'tokens=64 chunk_delay=30', '"coin ', GONE],
+    ['and that takes too long to drain is replayed, ending with an error', 'tokens=640 chunk_delay=30', '"coin ', GONE],
   ])('whose client disconnected %s', async (_, directive, enough, third) => {
+    const drain = extendTimeouts(requests.world.foundation.settings.drainTimeoutMs);
     await requests.sendAndDisconnect(directive, enough);
+    await drain.started;
+    if (third === GONE) drain.end();
     await requests.world.waitUntil(async () => (await ask(directive, stream)).status === 200);
+    drain.end();
     const { events, text, isComplete } = await ask(directive, stream);
     expect(text).toContain('"coin ');
     expect(isComplete).toBe(third !== GONE);
@@ -160,7 +163,7 @@ describe('a stream', () => {
   });
 
   test('whose client disconnected is saved by a gateway that shuts down', async () => {
-    const gateway = await requests.world.startGateway();
+    const gateway = await requests.world.startGateway({ shutdownTimeoutMs: 600_000 });
     await requests.sendAndDisconnect('tokens=8 chunk_delay=40', '"coin ', { api: gateway.api });
     await gateway.close();
     const retry = await ask('tokens=8 chunk_delay=40', stream);

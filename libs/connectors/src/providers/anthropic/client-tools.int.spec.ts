@@ -23,7 +23,7 @@ async function send(
   server.listen(0, '127.0.0.1');
   await new Promise((listening) => server.once('listening', listening));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 1_000 };
+  const timeouts = { connectTimeoutMs: 60_000, idleTimeoutMs: 60_000 };
   const provider = createAnthropicProvider({ http: new ProviderHttp(url, timeouts, 'any'), credential: 'any' });
   try {
     await provider.chat({

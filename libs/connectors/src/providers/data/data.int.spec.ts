@@ -15,7 +15,7 @@ let http: ProviderHttp;
 let url: string;
 beforeAll(async () => {
   url = await server.listen();
-  http = new ProviderHttp(url, { connectTimeoutMs: 10_000, idleTimeoutMs: 10_000 }, SECRET);
+  http = new ProviderHttp(url, { connectTimeoutMs: 60_000, idleTimeoutMs: 60_000 }, SECRET);
 });
 afterAll(async () => {
   await http.close();

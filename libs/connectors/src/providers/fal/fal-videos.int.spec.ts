@@ -12,7 +12,7 @@ import { createFalProvider } from './index.ts';
 import { FalWebhookVerifier } from './webhooks.ts';
 
 const MODEL = 'fal-ai/kling-video/v2.5-turbo/pro/text-to-video';
-const TIMEOUTS = { connectTimeoutMs: 1_000, idleTimeoutMs: 5_000 };
+const TIMEOUTS = { connectTimeoutMs: 60_000, idleTimeoutMs: 60_000 };
 const signal = new AbortController().signal;
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;

@@ -8,7 +8,7 @@ import { ProviderHttp } from '../../http/provider-http.ts';
 import { createGoogleProvider } from './index.ts';
 
 const identity = { id: 'gen-1', model: 'google/gemini-3.8-flash', provider: 'Google AI Studio', created: 7 };
-const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 5_000 };
+const timeouts = { connectTimeoutMs: 60_000, idleTimeoutMs: 60_000 };
 const modelRules = readRuleSets()['gemini-3.6'] ?? {};
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;

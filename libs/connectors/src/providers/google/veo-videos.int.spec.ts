@@ -6,7 +6,7 @@ import { extendDelay } from '../../../../testing/src/replace-delays.ts';
 import { ProviderHttp } from '../../http/provider-http.ts';
 import { createGoogleProvider } from './index.ts';
 
-const TIMEOUTS = { connectTimeoutMs: 1_000, idleTimeoutMs: 5_000 };
+const TIMEOUTS = { connectTimeoutMs: 60_000, idleTimeoutMs: 60_000 };
 const signal = new AbortController().signal;
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;

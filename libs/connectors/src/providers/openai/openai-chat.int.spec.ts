@@ -16,7 +16,7 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 60_000 };
+  const timeouts = { connectTimeoutMs: 60_000, idleTimeoutMs: 60_000 };
   chat = createOpenAiProvider({ http: new ProviderHttp(baseUrl, timeouts, 'any'), credential: 'any' }, {});
 });
 afterAll(async () => {

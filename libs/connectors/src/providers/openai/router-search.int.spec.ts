@@ -26,7 +26,7 @@ beforeAll(async () => {
   server = createServer((request, response) => void handle(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  const http = new ProviderHttp(baseUrl, { connectTimeoutMs: 1_000, idleTimeoutMs: 60_000 }, 'any');
+  const http = new ProviderHttp(baseUrl, { connectTimeoutMs: 60_000, idleTimeoutMs: 60_000 }, 'any');
   provider = createOpenAiProvider({ http, credential: 'any' }, { dialect, bill });
 });
 afterAll(async () => {
