@@ -250,7 +250,7 @@ describe('a failed request', () => {
     expect(heard).toBeGreaterThan(2);
   });
 
-  /** Asks through a proxy whose key has a low limit, again if the busy host has extended its hold too late. */
+  /** Calls a proxy whose key has a low limit, again if the busy host has extended its hold too late. */
   async function rejectionOf(ask: (capped: RunningProxy) => PromiseLike<unknown>) {
     for (;;) {
       const capped = await startCapped();

@@ -93,5 +93,6 @@ export {
 } from './world/test-catalogue.ts';
 export { createMigratedDatabase, createTestDatabase, type TestDatabase } from './world/test-database.ts';
 export { readResponse, type TestResponse } from './world/test-response.ts';
+export { timeOut } from './world/time-out.ts';
 export { type CapturedRequest, openTappedWorld, type TappedWorld, Wiretap } from './world/wiretap.ts';
 export { type TestAccount, type TestWallet, TestWorld } from './world/world.ts';

@@ -1,7 +1,7 @@
 /** What a provider may invoice for a call without a response is in the event that ends the hold. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
-import { createForm, extendTimeouts, type TestAccount, TestWorld } from '#testing';
+import { createForm, extendTimeouts, type TestAccount, TestWorld, timeOut } from '#testing';
 
 const IMAGE = 'openai/gpt-image-1-mini';
 
@@ -37,7 +37,7 @@ describe('a call that is aborted before its response', () => {
     const headers = { authorization: `Bearer ${by.apiKey}` };
 
     const body = createBody('[[sandbox fault=timeout]]');
-    const { status } = await world.timeOut(() => world.send('POST', path, { body, headers }));
+    const { status } = await timeOut(world, () => world.send('POST', path, { body, headers }));
 
     const { held, attempts = [] } = (await findEnd(by)) ?? {};
     expect([status, attempts]).toMatchObject([
@@ -55,7 +55,7 @@ describe('a call that is aborted before its response', () => {
     const body = JSON.stringify(createBody('[[sandbox fault=timeout]]'));
     const drain = extendTimeouts(world.foundation.settings.drainTimeoutMs);
     const asked = fetch(`${world.api}${path}`, { method: 'POST', headers, body, signal: leave.signal });
-    await world.waitUntil(() => world.unansweredCalls > 0);
+    await world.waitUntil(() => world.traffic.openCallCount > 0);
     leave.abort();
     await expect(asked).rejects.toThrow();
     await drain.started;

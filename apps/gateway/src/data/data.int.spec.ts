@@ -12,6 +12,7 @@ import {
   shiftClock,
   type TestAccount,
   TestWorld,
+  timeOut,
 } from '#testing';
 import { respondWithJson, type StubHandler, StubServer } from '../../../../libs/testing/src/servers/stub-server.ts';
 import { toDataEndpointList } from './data-wire.ts';
@@ -346,7 +347,7 @@ describe('a failing provider', () => {
     await told('twit', '');
     expect([lost.answer.status, lost.types, lost.owed, lost.invoiced]).toEqual([503, ABSORBED, '0.01', '0.01']);
     expect(lost.charges.map(isEstimated)).toEqual([true]);
-    const late = await world.timeOut(() => outcomeOf('POST', NEWS, { q: '[[sandbox fault=timeout]]' }));
+    const late = await timeOut(world, () => outcomeOf('POST', NEWS, { q: '[[sandbox fault=timeout]]' }));
     expect([late.answer.status, late.types, late.spent, late.owed]).toEqual([504, ABSORBED, NOTHING, '0.04']);
   });
 

@@ -233,7 +233,7 @@ describe('a gateway', () => {
   });
 
   test('is ready while its stores respond and its read models are current', async () => {
-    let body: unknown;
+    let body: TestResponse['body'];
     await world.waitUntil(async () => {
       const ready = await world.get('/health/ready');
       body = ready.body;

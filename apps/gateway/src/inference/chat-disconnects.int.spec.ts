@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { money } from '#kernel';
-import { extendTimeouts, sumUsage, type TestAccount, TestWorld } from '#testing';
+import { extendTimeouts, sumUsage, type TestAccount, TestWorld, timeOut } from '#testing';
 
 /** No other timeout lasts as long. */
 const DRAIN_MS = 119_000;
@@ -130,7 +130,7 @@ describe('a client that disconnects', () => {
       const account = await world.createAccount(1.05);
       const drain = extendTimeouts(DRAIN_MS);
       await leave(account, { directive: 'latency=60000', stream, model: BILLS_ON });
-      await world.waitUntil(() => world.unansweredCalls > 0);
+      await world.waitUntil(() => world.traffic.openCallCount > 0);
       await drain.started;
       drain.end();
       const { charged, charge, record } = await settled(account);
@@ -156,7 +156,8 @@ describe('a response that exceeds the total timeout', () => {
     void idle.started.then(() => {
       hasBegun = true; // the idle timeout starts with the first output
     });
-    const { events, isComplete } = await world.timeOut(
+    const { events, isComplete } = await timeOut(
+      world,
       () => world.sendChat(account, 'tokens=64 chunk_delay=60000', { stream: true }),
       () => hasBegun,
     );
@@ -170,7 +171,7 @@ describe('a response that exceeds the total timeout', () => {
 
   test('is an error without a charge if nothing has arrived', async () => {
     const account = await world.createAccount(1.05);
-    const { status, body } = await world.timeOut(() => world.sendChat(account, 'latency=60000'));
+    const { status, body } = await timeOut(world, () => world.sendChat(account, 'latency=60000'));
     expect([status, body.error.type]).toEqual([504, 'timeout']);
     expect((await world.listEvents(account)).at(-1)).toMatchObject({
       type: 'HoldReleased',

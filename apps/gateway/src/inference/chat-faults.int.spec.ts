@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { extendDelay, extendTimeouts, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { extendDelay, extendTimeouts, type TestAccount, type TestResponse, TestWorld, timeOut } from '#testing';
 
 /** No other timeout lasts as long. */
 const IDLE_MS = 59_000;
@@ -82,7 +82,7 @@ describe('a provider that delivers nothing', () => {
     'leads for fault $fault to status $status without a charge, non-streaming and streamed',
     async ({ fault, status, retryAfter = null, type, code, tries }) => {
       const ask = () => Promise.all(BOTH.map((stream) => exchange(`fault=${fault}`, stream)));
-      for (const exchanged of await (fault === 'timeout' ? world.timeOut(ask, BOTH.length) : ask())) {
+      for (const exchanged of await (fault === 'timeout' ? timeOut(world, ask, BOTH.length) : ask())) {
         const { answer, facts, record } = exchanged;
         expect(answer.status).toBe(status);
         expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
@@ -329,9 +329,9 @@ describe('a stream that waits for its first byte', () => {
       comment = extendTimeouts(COMMENT_MS);
       return send();
     };
-    return patient.timeOut(sendDelayed, () => {
-      if (patient.unansweredCalls > 0) comment?.end();
-      return patient.unansweredCalls > 0;
+    return timeOut(patient, sendDelayed, () => {
+      if (patient.traffic.openCallCount > 0) comment?.end();
+      return patient.traffic.openCallCount > 0;
     });
   }
 

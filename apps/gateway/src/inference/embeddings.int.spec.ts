@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI, { APIError } from 'openai';
 import { money } from '#kernel';
-import { type TestAccount, TestWorld } from '#testing';
+import { type TestAccount, TestWorld, timeOut } from '#testing';
 
 const SMALL = 'openai/text-embedding-3-small';
 const LARGE = 'openai/text-embedding-3-large';
@@ -199,7 +199,7 @@ describe('embeddings of a faulty provider', () => {
     ['cut', 502, ['upstream_error'], ['HoldReleased', 'ChargeAbsorbed']],
   ])('are an error without a charge: %s leads to status %d', async (fault, status, outcomes, types) => {
     const ask = () => exchange(`[[sandbox fault=${fault}]]`);
-    const { answer, facts, record, spent } = await (fault === 'timeout' ? world.timeOut(ask) : ask());
+    const { answer, facts, record, spent } = await (fault === 'timeout' ? timeOut(world, ask) : ask());
     expect(answer.status).toBe(status);
     expect(facts.map(({ type }) => type)).toEqual(types);
     expect(facts[0]?.data.attempts.map(({ outcome }: { outcome: string }) => outcome)).toEqual(outcomes);

@@ -12,6 +12,7 @@ import {
   sumUsage,
   type TestAccount,
   TestWorld,
+  timeOut,
 } from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
@@ -389,7 +390,8 @@ describe('a response of which nothing has arrived', () => {
 
   test('costs nothing if it times out; what the provider may invoice at most is recorded', async () => {
     const account = await world.createAccount(1.05);
-    const { status } = await world.timeOut(
+    const { status } = await timeOut(
+      world,
       () => world.post('/v1/chat/completions', silently('test/thinks', { stream: true }), account),
       () => silent.length > 0,
     );

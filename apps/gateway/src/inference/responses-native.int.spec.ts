@@ -8,6 +8,7 @@ import {
   type TestAccount,
   type TestResponse,
   TestWorld,
+  timeOut,
 } from '#testing';
 
 /** A model with reasoning that is called through the Responses API. */
@@ -332,7 +333,7 @@ describe('a fault of the provider', () => {
     for (const stream of fault === 'timeout' ? [true] : [false, true]) {
       const lines = (await bill()).length;
       const send = () => ask(directed(`fault=${fault}`), { stream });
-      const { status } = await (fault === 'timeout' ? world.timeOut(send) : send());
+      const { status } = await (fault === 'timeout' ? timeOut(world, send) : send());
       expect([status, (await lastFact()).type]).toEqual([expected, 'HoldReleased']);
       expect((await bill()).length).toBe(lines);
     }

@@ -18,6 +18,7 @@ import {
   sumUsage,
   type TestAccount,
   TestWorld,
+  timeOut,
 } from '#testing';
 
 const MODEL = 'openai/gpt-4.1-mini';
@@ -359,12 +360,13 @@ describe('rounds that are aborted', () => {
 
   test('are absorbed by the operator if they time out before any text', async () => {
     const balance = await world.fetchBalance(account);
-    const before = world.sandboxRequests.length;
-    const hasSearched = () => world.sandboxRequests.slice(before).some((request) => request.includes('/exa'));
+    const before = world.traffic.requests.length;
+    const hasSearched = () => world.traffic.requests.slice(before).some((request) => request.includes('/exa'));
     const query = JSON.stringify(JSON.stringify({ query: '[[sandbox fault=timeout at=exa]]' }));
-    const text = await world.timeOut(
+    const text = await timeOut(
+      world,
       () => cutShort({}, `${SEARCH} text=${query}`),
-      () => world.unansweredCalls > 0 && hasSearched(),
+      () => world.traffic.openCallCount > 0 && hasSearched(),
     );
     expect(text).toContain('The response took too long');
     const { type, charge } = await charged();

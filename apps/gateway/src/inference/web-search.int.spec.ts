@@ -229,7 +229,7 @@ describe('the charge for a search', () => {
     const drain = extendTimeouts(world.foundation.settings.drainTimeoutMs);
     const leaving = new AbortController();
     const left = asked(world.api, 'latency=60000', { signal: leaving.signal }).catch(() => 'left');
-    await world.waitUntil(async () => (await world.bill.fetchTotal()).lines === 1 && world.unansweredCalls > 0);
+    await world.waitUntil(async () => (await world.bill.fetchTotal()).lines === 1 && world.traffic.openCallCount > 0);
     leaving.abort();
     expect(await left).toBe('left');
     await drain.started;

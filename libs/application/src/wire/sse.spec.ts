@@ -56,7 +56,7 @@ describe('a body', () => {
     ['of one line', 'x'.repeat(100)],
     ['of many lines', `data: ${'x'.repeat(92)}\n\r`],
   ])('is parsed in linear time if it has an event of 32 MB %s', (_, piece) => {
-    const PIECES = 320_000; // searching all of them for each piece would take longer than a test may
+    const PIECES = 320_000; // searching all of them for each chunk would take longer than a test may
     const reader = new SseParser();
     for (let i = 0; i < PIECES; i++) reader.read(piece);
     expect(reader.pendingCharacters).toBe(PIECES * piece.length);

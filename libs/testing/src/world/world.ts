@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
-import type { RequestListener, ServerResponse } from 'node:http';
+import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { INestApplicationContext } from '@nestjs/common';
@@ -30,11 +30,11 @@ import { ProjectorModule } from '../../../../apps/projector/src/projector.module
 import { SagasModule } from '../../../../apps/sagas/src/sagas.module.ts';
 import { startSandbox } from '../../../../apps/sandbox/src/sandbox.ts';
 import { ContractGate } from '../provider-contracts/gate.ts';
-import { extendTimeouts } from '../replace-delays.ts';
 import { TEST_CAUSE } from '../test-cause.ts';
 import { waitUntil } from '../wait-until.ts';
 import { SandboxBillReader } from './sandbox-bill.ts';
 import { type EnvironmentVariables, resolveSandboxSettings } from './sandbox-settings.ts';
+import { SandboxTraffic } from './sandbox-traffic.ts';
 import { copyCatalogue, TEST_DAY } from './test-catalogue.ts';
 import { createMigratedDatabase } from './test-database.ts';
 import { readResponse, type TestResponse } from './test-response.ts';
@@ -60,8 +60,7 @@ interface Parts {
   readonly app: INestApplicationContext;
   readonly secrets: SecretWatch;
   readonly contracts: ContractGate;
-  readonly unansweredCalls: ReadonlySet<ServerResponse>;
-  readonly sandboxRequests: readonly string[];
+  readonly traffic: SandboxTraffic;
 }
 
 export class TestWorld {
@@ -112,14 +111,10 @@ export class TestWorld {
     if (models.length > 0) await copyCatalogue(catalogue, models);
     const contracts = new ContractGate();
     resources.defer(async () => contracts.assertNone());
-    const unansweredCalls = new Set<ServerResponse>();
-    const sandboxRequests: string[] = [];
-    const onRequest: RequestListener = (request, response) => {
-      contracts.onRequest(request, response);
-      sandboxRequests.push(`${request.method} ${request.url}`);
-      if (request.method !== 'POST') return;
-      unansweredCalls.add(response);
-      response.once('close', () => unansweredCalls.delete(response));
+    const traffic = new SandboxTraffic();
+    const onRequest: RequestListener = (...exchange) => {
+      contracts.onRequest(...exchange);
+      traffic.onRequest(...exchange);
     };
     const sandbox = closeOnExit(await startSandbox({ port: 0, onRequest }));
     const environment =
@@ -148,7 +143,7 @@ export class TestWorld {
       }),
     );
     const { api, app, secrets } = role;
-    return new TestWorld(api, sandbox.url, { app, secrets, contracts, unansweredCalls, sandboxRequests }, resources);
+    return new TestWorld(api, sandbox.url, { app, secrets, contracts, traffic }, resources);
   }
 
   get foundation(): Foundation {
@@ -169,14 +164,9 @@ export class TestWorld {
     return new SandboxBillReader(this.sandbox);
   }
 
-  /** The number of POST requests that the sandbox has received and not answered in full. */
-  get unansweredCalls(): number {
-    return this.parts.unansweredCalls.size;
-  }
-
-  /** The method and the URL of each request that the sandbox has received. */
-  get sandboxRequests(): readonly string[] {
-    return this.parts.sandboxRequests;
+  /** The requests that the sandbox has received. */
+  get traffic(): SandboxTraffic {
+    return this.parts.traffic;
   }
 
   async close(): Promise<void> {
@@ -194,23 +184,6 @@ export class TestWorld {
     const at = clock.nowMs();
     Object.defineProperty(clock, 'nowMs', { value: () => at, configurable: true });
     return () => void Reflect.deleteProperty(clock, 'nowMs');
-  }
-
-  /**
-   * Sends a request, and ends the gateway's time limit for its response as soon as the provider is called. Then the
-   * outcome depends neither on a short limit nor on the speed of the host.
-   * @param due the number of calls that providers leave unanswered until then, or another condition
-   */
-  async timeOut<T>(send: () => Promise<T>, due: number | (() => boolean | Promise<boolean>) = 1): Promise<T> {
-    const limit = extendTimeouts(this.foundation.settings.totalTimeoutMs);
-    try {
-      const response = send();
-      await this.waitUntil(typeof due === 'number' ? () => this.unansweredCalls >= due : due);
-      limit.end();
-      return await response;
-    } finally {
-      limit.end();
-    }
   }
 
   /** Applies secrets in files that have changed, as a process does every few seconds. */

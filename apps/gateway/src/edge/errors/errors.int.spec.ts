@@ -4,7 +4,15 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Clock } from '#application';
-import { extendDelay, sampleCases, shiftClock, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import {
+  extendDelay,
+  sampleCases,
+  shiftClock,
+  type TestAccount,
+  type TestResponse,
+  TestWorld,
+  timeOut,
+} from '#testing';
 
 const MIB = 1024 * 1024;
 const UUID = /^[0-9a-f-]{36}$/;
@@ -282,7 +290,7 @@ describe('a provider failure', () => {
         Promise.all(
           SURFACES.map(({ route, body }) => world.post(route, body(`[[sandbox tokens=2 fault=${fault}]]`), rich)),
         );
-      const answers = await (fault === 'timeout' ? world.timeOut(ask, SURFACES.length) : ask());
+      const answers = await (fault === 'timeout' ? timeOut(world, ask, SURFACES.length) : ask());
       expect(await world.fetchBalance(rich)).toBe(balance);
       expect((await world.post('/credits/balance', undefined, rich)).body.held_usd).toBe(0);
       const { data } = (await world.get('/queries/history', rich)).body;

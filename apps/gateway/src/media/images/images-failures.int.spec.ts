@@ -1,7 +1,7 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { extendDelay, extendTimeouts, formatTotalCost, isEstimated, listCharges, TestWorld } from '#testing';
+import { extendDelay, extendTimeouts, formatTotalCost, isEstimated, listCharges, TestWorld, timeOut } from '#testing';
 
 const BANANA = 'google/nano-banana-2';
 const GPT = 'openai/gpt-image-1-mini';
@@ -17,7 +17,7 @@ afterAll(() => world.close());
 const NOTHING = '0.000000000000';
 
 /** The number of polls of jobs that the provider has received. */
-const countPolls = () => world.sandboxRequests.filter((request) => /^GET \/fal\/.+\/status/.test(request)).length;
+const countPolls = () => world.traffic.requests.filter((request) => /^GET \/fal\/.+\/status/.test(request)).length;
 
 /** Sends one request of a new account, and returns the response and its outcome. */
 async function exchange(directive: string, more: object = {}) {
@@ -107,7 +107,8 @@ describe('a failed generation of images', () => {
   test('is cancelled at the provider after the timeout, and costs nothing', async () => {
     const queue = extendDelay(LATENCY_MS / 2);
     const before = countPolls();
-    const { answer, types, spent, owed, invoiced } = await world.timeOut(
+    const { answer, types, spent, owed, invoiced } = await timeOut(
+      world,
       () => exchange(`latency=${LATENCY_MS}`),
       () => countPolls() > before,
     );
