@@ -159,7 +159,7 @@ test('charges a client that reads nothing before the timeout for the reasoning t
     const { writableLength = 0 } = full ?? {};
     unchanged = writableLength > 0 && writableLength === left ? unchanged + 1 : 0;
     left = writableLength;
-    return unchanged === 20; // the gateway reads no more either
+    return unchanged === 300; // the gateway reads no more either: it waits neither for money nor for a token count
   });
   limit.end();
   await world.waitUntil(async () => (await world.listEvents(account)).at(-1)?.type === 'HoldSettled');
