@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { TurnBatcher } from '#postgres';
+import { Batcher } from '#postgres';
 
 /** An advance of a checkpoint past events that change no row of the read model. */
 interface CheckpointAdvance {
@@ -15,10 +15,10 @@ interface CheckpointAdvance {
  * all read models receive them in the same turn, so one statement advances the others.
  */
 export class CheckpointWriter {
-  private readonly batcher: TurnBatcher<CheckpointAdvance, boolean>;
+  private readonly batcher: Batcher<CheckpointAdvance, boolean>;
 
   constructor(private readonly pool: pg.Pool) {
-    this.batcher = new TurnBatcher((advances: readonly CheckpointAdvance[]) => this.write(advances));
+    this.batcher = new Batcher((advances: readonly CheckpointAdvance[]) => this.write(advances));
   }
 
   /** @returns false if the checkpoint is not at `from`, or another writer has taken over */

@@ -51,8 +51,8 @@ import {
 import { runVideoWorkflow } from '#sagas';
 import { createVideo } from '../../../apps/sandbox/src/media/files/videos.ts';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
-import { createIssuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
 import { sampleCases } from '../../testing/src/sample-cases.ts';
+import { createIssuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
 import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 
 const SECOND = 1_000;
@@ -497,35 +497,38 @@ const BY_CHALLENGE = ['generates the video', 'rejects the job', 'loses its respo
   (vendorThat) => ['a challenge', vendorThat] as const,
 );
 
-describe.each(sampleCases([...BY_ACCOUNT, ...BY_CHALLENGE], 6))('paid by %s, with a provider that %s', (payer, vendorThat) => {
-  const [held, paidFor, unpaid] =
-    payer === 'an account' ? ([holdOfAccount, '6.32', '10'] as const) : ([holdOfChallenge, '0', '3.68'] as const);
-  test.each(['before', 'after'])(
-    'a job ends, is charged at most once and has no unrecorded cost but an open one if a process dies %s any action',
-    async (where) => {
-      for (let n = 1, open = true; open; n++) {
-        start();
-        behaviour = BEHAVIOURS[vendorThat] as Behaviour;
-        await request(randomUUID(), held);
-        open = await dieAt(n, where === 'after');
-        work();
-        await untilEnded();
-        const { balance, held: stillHeld, ends, differences, open: items, unexplained } = await books();
-        expect({ n, held: stillHeld, ends, differences }).toEqual({ n, held: 0n, ends: 1, differences: [] });
-        const paid = (await journal()).some(({ type }) => type === 'VideoSettled');
-        expect(balance).toBe(paid ? paidFor : unpaid);
-        expect(vendor.orders.length).toBeLessThanOrEqual(1);
-        // Only a job with an open cost may have an unrecorded cost, and only if the provider billed it.
-        if (items.length === 0) expect({ n, unexplained }).toEqual({ n, unexplained: 0n });
-        else expect([0n, parseUsd(COST)]).toContain(unexplained);
-        expect(items.length).toBeLessThanOrEqual(1);
-        if (paid) expect(files.kept.get('gen_result/0')?.mediaType).toBe('video/mp4');
-        await stopAll();
-        expect(open || n > 6).toBe(true);
-      }
-    },
-  );
-});
+describe.each(sampleCases([...BY_ACCOUNT, ...BY_CHALLENGE], 6))(
+  'paid by %s, with a provider that %s',
+  (payer, vendorThat) => {
+    const [held, paidFor, unpaid] =
+      payer === 'an account' ? ([holdOfAccount, '6.32', '10'] as const) : ([holdOfChallenge, '0', '3.68'] as const);
+    test.each(['before', 'after'])(
+      'a job ends, is charged at most once and has no unrecorded cost but an open one if a process dies %s any action',
+      async (where) => {
+        for (let n = 1, open = true; open; n++) {
+          start();
+          behaviour = BEHAVIOURS[vendorThat] as Behaviour;
+          await request(randomUUID(), held);
+          open = await dieAt(n, where === 'after');
+          work();
+          await untilEnded();
+          const { balance, held: stillHeld, ends, differences, open: items, unexplained } = await books();
+          expect({ n, held: stillHeld, ends, differences }).toEqual({ n, held: 0n, ends: 1, differences: [] });
+          const paid = (await journal()).some(({ type }) => type === 'VideoSettled');
+          expect(balance).toBe(paid ? paidFor : unpaid);
+          expect(vendor.orders.length).toBeLessThanOrEqual(1);
+          // Only a job with an open cost may have an unrecorded cost, and only if the provider billed it.
+          if (items.length === 0) expect({ n, unexplained }).toEqual({ n, unexplained: 0n });
+          else expect([0n, parseUsd(COST)]).toContain(unexplained);
+          expect(items.length).toBeLessThanOrEqual(1);
+          if (paid) expect(files.kept.get('gen_result/0')?.mediaType).toBe('video/mp4');
+          await stopAll();
+          expect(open || n > 6).toBe(true);
+        }
+      },
+    );
+  },
+);
 
 describe('in a process that does not die', () => {
   test.each<[string, string, string, number]>([

@@ -52,6 +52,7 @@ export { ProviderRecorder } from './servers/provider-recorder.ts';
 export { openS3Server, type S3Server } from './servers/s3-server.ts';
 export { createSelfSignedCertificate } from './servers/self-signed.ts';
 export { shiftClock } from './shift-clock.ts';
+export { slowTime } from './slow-time.ts';
 export { TEST_CAUSE } from './test-cause.ts';
 export { waitUntil } from './wait-until.ts';
 export {

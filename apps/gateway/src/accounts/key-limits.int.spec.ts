@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Clock } from '#application';
-import { extendDelay, shiftClock, type TestAccount, TestWorld } from '#testing';
+import { extendDelay, shiftClock, slowTime, type TestAccount, TestWorld } from '#testing';
 
 /** Costs 0.01 USD for each request, whatever its length. */
 const FLAT = { model: 'countinghouse/flat' };
@@ -61,7 +61,7 @@ describe('a key with a limit', () => {
 
   test('limits the length of a completion to what its remaining limit pays for', async () => {
     const key = await newKey({ usage_limit_usd: 0.01 });
-    const { body } = await world.sendChat(key, 'tokens=100000');
+    const { body } = await slowTime(() => world.sendChat(key, 'tokens=100000'));
     expect(body.choices[0].finish_reason).toBe('length');
     expect(body.usage.cost).toBeLessThanOrEqual(0.01);
     expect(body.usage.cost).toBeGreaterThan(0.0099);

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type DataEndpoint, readCatalogue, readProviders, toDataPath } from '#catalogue';
-import { type TestAccount, TestWorld, sampleSize, USES_ALL_CASES } from '#testing';
+import { sampleSize, type TestAccount, TestWorld, USES_ALL_CASES } from '#testing';
 
 const RUNS = sampleSize(400, 120);
 const SEED = 20_261_122;

@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
 import { formatUsd, type PicoUsd, parseUsd } from '#kernel';
-import { isEstimated, isExplained, listCallItems, listCharges, sampleCases, type TestAccount, TestWorld } from '#testing';
+import {
+  isEstimated,
+  isExplained,
+  listCallItems,
+  listCharges,
+  sampleCases,
+  type TestAccount,
+  TestWorld,
+} from '#testing';
 
 /**
  * Models of several providers. They are called through chat completions and Responses, non-streaming and streamed, with

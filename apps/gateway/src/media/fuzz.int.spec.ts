@@ -6,7 +6,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { PIXEL, type TestAccount, type TestResponse, TestWorld, sampleSize } from '#testing';
+import { PIXEL, sampleSize, type TestAccount, type TestResponse, TestWorld } from '#testing';
 import { Uploads } from '../edge/uploads/uploads.ts';
 import type { OpenApiDocument, PathOperation } from '../openapi/document.ts';
 import type { JsonSchema } from '../openapi/operation.ts';

@@ -5,13 +5,13 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RiskLimits } from '#domain';
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
+import { sampleCases } from '../../../testing/src/sample-cases.ts';
 import {
   AccountSimulation,
   type MeasuredModel,
   type SimulatedRequest,
   type SimulationParams,
 } from '../../../testing/src/simulation/account-simulation.ts';
-import { sampleCases } from '../../../testing/src/sample-cases.ts';
 import { priceResponse } from '../../../testing/src/simulation/simulated-response.ts';
 
 const SEEDS = sampleCases(

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type pg from 'pg';
 import { type CheckpointStore, type Snapshot, type SnapshotStore, START_POSITION } from '#kernel';
-import { TurnBatcher } from '#postgres';
+import { Batcher } from '#postgres';
 
 /**
  * Part of the stored version, so that older builds, which do not sign snapshots, and this build ignore each other's
@@ -106,10 +106,10 @@ interface SavedCheckpoint {
  * saves those of one turn of the event loop, in which all workflows of a process receive the same events.
  */
 export class PostgresCheckpoints implements CheckpointStore {
-  private readonly batcher: TurnBatcher<SavedCheckpoint, undefined>;
+  private readonly batcher: Batcher<SavedCheckpoint, undefined>;
 
   constructor(private readonly pool: pg.Pool) {
-    this.batcher = new TurnBatcher((checkpoints: readonly SavedCheckpoint[]) => this.write(checkpoints));
+    this.batcher = new Batcher((checkpoints: readonly SavedCheckpoint[]) => this.write(checkpoints));
   }
 
   async load(reader: string): Promise<bigint> {

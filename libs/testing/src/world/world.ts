@@ -325,14 +325,14 @@ export class TestWorld {
   /** Returns all events so far, of one account's stream or of all streams. */
   async listEvents(account?: TestAccount): Promise<readonly StoredEvent<DomainEvent>[]> {
     const { store } = this.foundation;
-    const listed: StoredEvent<DomainEvent>[] = [];
+    const events: StoredEvent<DomainEvent>[] = [];
     if (account) {
       for (const id of toAccountIds(account.creditId, this.parts.app.get(Secrets)))
-        for await (const events of store.read(`${ACCOUNT}-${id}`, NO_STREAM)) listed.push(...(events as typeof listed));
+        for await (const page of store.read(`${ACCOUNT}-${id}`, NO_STREAM)) events.push(...(page as typeof events));
     } else {
-      for await (const { events } of store.readAll(START_POSITION)) listed.push(...(events as typeof listed));
+      for await (const page of store.readAll(START_POSITION)) events.push(...(page.events as typeof events));
     }
-    return listed;
+    return events;
   }
 }
 

@@ -163,7 +163,9 @@ describe('a charge that fails because of a programming error', () => {
     expect(charges).toBe(1);
     expect(response.status).toBe(500);
     expect(response.body).toMatchObject({
-      ...{ status: 'error', statusCode: 500, message: 'Internal server error' },
+      status: 'error',
+      statusCode: 500,
+      message: 'Internal server error',
       error: { type: 'server_error', code: 'server_error' },
     });
     await world.waitUntil(async () => (await types()).length === 3);

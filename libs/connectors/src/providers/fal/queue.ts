@@ -131,7 +131,9 @@ export class FalQueue {
   /** The request has ended and may be billed, so the fetch is retried after transient failures. */
   private async fetchResultWithRetries(queued: QueuedRequest, signal: AbortSignal): Promise<unknown> {
     return retry(() => this.fetchResult(queued, signal), {
-      ...{ minMs: INITIAL_POLL_DELAY_MS, maxMs: MAX_POLL_DELAY_MS, factor: POLL_BACKOFF_FACTOR },
+      minMs: INITIAL_POLL_DELAY_MS,
+      maxMs: MAX_POLL_DELAY_MS,
+      factor: POLL_BACKOFF_FACTOR,
       sleep: (milliseconds) => waitOrThrow(milliseconds, signal),
       shouldRetry: (error) => isTransient(toUpstreamError(error), signal, 502), // 500 means that the request failed
     });

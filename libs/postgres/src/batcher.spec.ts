@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
-import { TurnBatcher } from './turn-batcher.ts';
+import { Batcher } from './batcher.ts';
 
 function createBatcher() {
   const written: (readonly number[])[] = [];
-  const batcher = new TurnBatcher(async (items: readonly number[]) => {
+  const batcher = new Batcher(async (items: readonly number[]) => {
     written.push(items);
     if (items.includes(0)) throw new Error('zero');
     return items.map((item) => -item);
