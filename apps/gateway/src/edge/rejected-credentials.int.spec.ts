@@ -134,7 +134,7 @@ describe('a node that rejects its macaroon', () => {
   });
 
   test('is named to the operator, without the macaroon', async () => {
-    await world.createAccount(1);
+    await world.createPaidAccount(1);
     expect(await findRejected()).toContain('lnd');
     expect(log.text).toMatch(/"level":"error".*the payment backend lnd rejects its credential \(LND_MACAROON\)/);
     expect(log.text).not.toContain(MACAROON);
