@@ -1,6 +1,17 @@
+import packageJson from './package.json' with { type: 'json' };
+
+/** The sources of imports by `#name`, with which Jest finds the specs of changed files. Node resolves them when specs run. */
+const moduleNameMapper = Object.fromEntries(
+  Object.entries(packageJson.imports).map(([name, { 'app-source': source }]) => [
+    `^${name}$`,
+    source.replace('./', '<rootDir>/'),
+  ]),
+);
+
 export default {
   testMatch: ['<rootDir>/{apps,libs,tools}/**/*.spec.ts'],
   modulePathIgnorePatterns: ['<rootDir>/\\.(node|proofs)/'], // installed clients have modules and snapshots of their own
+  moduleNameMapper,
   extensionsToTreatAsEsm: ['.ts'],
   testEnvironment: '<rootDir>/tools/jest/environment.mjs',
   testRunner: '<rootDir>/tools/jest/runner.mjs', // loads imported modules once per worker instead of once per file

@@ -7,7 +7,7 @@ import { generateText, isStepCount, streamText, tool } from 'ai';
 import OpenAI from 'openai';
 import { z } from 'zod';
 import { createLog } from '#foundation/program';
-import { listCharges, type TestAccount, TestWorld } from '#testing';
+import { listCharges, slowTime, type TestAccount, TestWorld } from '#testing';
 import { createEnclaveVerifier } from './attestation/verify-enclaves.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';
@@ -239,10 +239,10 @@ describe('a failed request', () => {
       messages: user('[[sandbox tokens=4000 chunks=2000]]'),
     };
     const error = { message: 'The balance or the limit of the API key is used up; the response is incomplete' };
-    const refused = await rejectionOf((capped) => openaiAt(capped).chat.completions.create(asked));
+    const refused = await receiveRejection((capped) => openaiAt(capped).chat.completions.create(asked));
     expect(refused).toMatchObject({ status: 402, error: { ...error, code: 'insufficient_balance' } });
     let heard = 0;
-    const { error: event } = await rejectionOf(async (capped) => {
+    const { error: event } = await receiveRejection(async (capped) => {
       const events = await anthropicAt(capped).messages.create({ ...asked, stream: true });
       for await (const _ of events) heard++;
     });
@@ -250,14 +250,12 @@ describe('a failed request', () => {
     expect(heard).toBeGreaterThan(2);
   });
 
-  /** Calls a proxy whose key has a low limit, again if the busy host has extended its hold too late. */
-  async function rejectionOf(ask: (capped: RunningProxy) => PromiseLike<unknown>) {
-    for (;;) {
-      const capped = await startCapped();
-      const rejection = await refusalOf(ask(capped));
-      await capped.close();
-      if (!String(rejection.message).includes('could be held in time')) return rejection;
-    }
+  /** Calls a proxy whose key has a low limit. Its hold is extended in time, however busy the host is. */
+  async function receiveRejection(call: (capped: RunningProxy) => PromiseLike<unknown>) {
+    const capped = await startCapped();
+    const rejection = await slowTime(() => refusalOf(call(capped)));
+    await capped.close();
+    return rejection;
   }
 
   /** Starts a proxy whose API key has a low spending limit. */

@@ -339,11 +339,11 @@ describe('a stream that waits for its first byte', () => {
     const LATENCY_MS = 1_500;
     const comment = extendTimeouts(COMMENT_MS);
     const generation = extendDelay(LATENCY_MS);
-    const asked = ask(`tokens=3 latency=${LATENCY_MS}`);
+    const response = ask(`tokens=3 latency=${LATENCY_MS}`);
     await generation.started;
     comment.end();
     generation.end();
-    const { status, text, spent } = await asked;
+    const { status, text, spent } = await response;
     expect([status, text.slice(0, COMMENT.length)]).toEqual([200, COMMENT]);
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
     expect(text).toContain('"total_tokens"');

@@ -348,8 +348,8 @@ test('sends a ping while a stream waits for its first byte', async () => {
     const payer = await patient.createAccount(1.05);
     const comment = extendTimeouts(COMMENT_MS);
     const generation = extendDelay(LATENCY_MS);
-    const asked = { ...asking(`tokens=3 latency=${LATENCY_MS}`), stream: true };
-    const answered = patient.post('/v1/messages', asked, payer);
+    const body = { ...asking(`tokens=3 latency=${LATENCY_MS}`), stream: true };
+    const answered = patient.post('/v1/messages', body, payer);
     await generation.started;
     comment.end();
     generation.end();

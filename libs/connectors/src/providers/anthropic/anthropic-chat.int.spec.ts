@@ -28,7 +28,7 @@ afterAll(async () => {
   await sandbox.close();
 });
 
-function callOf(content: string, more: object = {}, signal = new AbortController().signal): ChatCall {
+function createCall(content: string, more: object = {}, signal = new AbortController().signal): ChatCall {
   const body: JsonObject = { model: 'claude-haiku-4-5', messages: [{ role: 'user', content }], ...more };
   const modelRules = body.model === 'claude-opus-4-7' ? RULES['anthropic-adaptive'] : undefined;
   return {
@@ -44,7 +44,7 @@ function callOf(content: string, more: object = {}, signal = new AbortController
 }
 
 async function whole(content: string, more?: object): Promise<Completion> {
-  const answer = await chat.chat(callOf(content, more));
+  const answer = await chat.chat(createCall(content, more));
   if (answer.kind !== 'complete') throw new Error('a stream');
   return answer;
 }
@@ -57,7 +57,7 @@ interface Streamed {
 }
 
 async function stream(content: string, more?: object): Promise<Streamed> {
-  const answer = await chat.chat({ ...callOf(content, more), stream: true });
+  const answer = await chat.chat({ ...createCall(content, more), stream: true });
   if (answer.kind !== 'stream') throw new Error('not a stream');
   let text = '';
   const relay = answer.pipeTo((events) => {
@@ -108,7 +108,7 @@ describe('a response (non-streaming unless stated)', () => {
   });
 
   test.each([true, false])('has no reasoning if the request excludes it (streamed: %s)', async (streamed) => {
-    const call = callOf('[[sandbox text=Yes reasoning=3]]', { reasoning: { max_tokens: 1_024 } });
+    const call = createCall('[[sandbox text=Yes reasoning=3]]', { reasoning: { max_tokens: 1_024 } });
     const answer = await chat.chat({ ...call, stream: streamed, withoutReasoning: true });
     let text = answer.kind === 'complete' ? JSON.stringify(answer.body) : '';
     if (answer.kind === 'stream') {
