@@ -1,5 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createTestEndpoint, createTestModel, listCharges, sumUsage, type TestAccount, TestWorld } from '#testing';
+import {
+  createTestEndpoint,
+  createTestModel,
+  listCharges,
+  slowTime,
+  sumUsage,
+  type TestAccount,
+  TestWorld,
+} from '#testing';
 
 /** All prices are five times as high if the input has more than 1,000 tokens. */
 const LONG = createTestModel('test/long', [
@@ -76,7 +84,7 @@ describe('an account without enough money', () => {
 describe('a completion without an output limit', () => {
   test.each([{ stream: false }, { stream: true }])('is limited to what the balance covers: %j', async (stream) => {
     const account = await poor();
-    const { status, body, events } = await world.sendChat(account, 'tokens=100000', stream);
+    const { status, body, events } = await slowTime(() => world.sendChat(account, 'tokens=100000', stream));
     expect(status).toBe(200);
     const finish = body?.choices[0].finish_reason ?? events.at(-3).choices[0].finish_reason;
     const { usage } = body ?? events.at(-2);
@@ -88,7 +96,7 @@ describe('a completion without an output limit', () => {
 
   test('shares the affordable tokens among its choices', async () => {
     const account = await poor();
-    const { body } = await world.sendChat(account, 'tokens=100000', { n: 4 });
+    const { body } = await slowTime(() => world.sendChat(account, 'tokens=100000', { n: 4 }));
     expect(body.choices.map(({ finish_reason }: { finish_reason: string }) => finish_reason)).toEqual(
       Array(4).fill('length'),
     );
@@ -97,7 +105,8 @@ describe('a completion without an output limit', () => {
   });
 
   test('is not limited if the balance covers the longest completion', async () => {
-    const { status, body } = await world.sendChat(await world.createAccount(1.05), 'tokens=100000');
+    const account = await world.createAccount(1.05);
+    const { status, body } = await slowTime(() => world.sendChat(account, 'tokens=100000'));
     expect({ status, error: body.error }).toEqual({ status: 200 });
     expect(body.choices[0].finish_reason).toBe('stop');
     expect(body.usage.completion_tokens).toBe(100_000);
