@@ -20,7 +20,7 @@ import {
 let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await TestWorld.open({ RATE_LIMIT_PER_MINUTE: '0' });
+  world = await TestWorld.open({ RATE_LIMIT_PER_MINUTE: '0', REFUSED_PROMPTS_PER_HOUR: '1000' });
   account = await world.createAccount(1_050);
 });
 afterAll(() => world.close());
