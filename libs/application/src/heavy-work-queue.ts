@@ -2,6 +2,7 @@
 import { channel } from 'node:diagnostics_channel';
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
+import { limitEntries } from '#kernel';
 import { OwnerQueue } from './owner-queue.ts';
 
 /** After each step and each body, other requests have the event loop for at least this many times as long as it takes. */
@@ -37,7 +38,7 @@ export type WorkStep = (input: never) => unknown;
 export class HeavyWorkQueue {
   private readonly owners = new OwnerQueue();
   /** By owner: the time until which it waits with its next body. */
-  private readonly restEnds = new LRUCache<string, number>({ max: MAX_RESTING_OWNERS });
+  private readonly restEnds = new LRUCache<string, number>(limitEntries(MAX_RESTING_OWNERS));
   private last: Promise<unknown> = Promise.resolve();
 
   /**

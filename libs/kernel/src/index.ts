@@ -1,3 +1,4 @@
+export { limitEntries } from './cache-options.ts';
 export { type Cause, createCauseFromEvent, createRootCause, toMetadata } from './cause.ts';
 export { type CommandRunner, createCommandRunner, type StreamStateReader, toStreamName } from './command-runner.ts';
 export { type Decider, fold, type StateCodec } from './decider.ts';

@@ -4,7 +4,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
-import { money, type PicoUsd } from '#kernel';
+import { limitEntries, money, type PicoUsd } from '#kernel';
 import { TEXT_TYPE_PARSERS } from './projection.ts';
 import type { QueryRow } from './queries.ts';
 import { countQueries } from './query-counts.ts';
@@ -14,7 +14,7 @@ export const MAX_HISTORY_SCAN = 10_000;
 /** Maximum number of records counted after a page if their number is not known. */
 export const MAX_COUNTED_AFTER_PAGE = 1_000;
 /** Page ends are cached for a minute, so that new records do not shift the following page. */
-const PAGE_END_CACHE_OPTIONS = { max: 20_000, ttl: 60_000 };
+const PAGE_END_CACHE_OPTIONS = { ...limitEntries(20_000), ttl: 60_000 };
 /**
  * How many pages before the requested one are searched for a cached end. Each process has its own cache, so with a load
  * balancer most of these pages may have been served by other gateways.

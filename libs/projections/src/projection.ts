@@ -13,6 +13,7 @@ import {
   type EventBatch,
   type EventSink,
   LeaseLostError,
+  limitEntries,
   START_POSITION,
   type StoredEvent,
 } from '#kernel';
@@ -150,7 +151,7 @@ export function createProjectionSink(
 ): ProjectionSink {
   const { name } = projection;
   const skippedPositions = new Set<bigint>();
-  const cache: RowCache = new LRUCache({ max: MAX_CACHED_ROWS });
+  const cache: RowCache = new LRUCache(limitEntries(MAX_CACHED_ROWS));
   let position = START_POSITION;
 
   async function loadCheckpoint(): Promise<bigint> {

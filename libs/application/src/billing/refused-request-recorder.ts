@@ -3,7 +3,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { toRefusedRequestsStreamId } from '#domain';
-import { createRootCause, Rejection, type Runtime } from '#kernel';
+import { createRootCause, limitEntries, Rejection, type Runtime } from '#kernel';
 import type { Clock } from '../clock.ts';
 import type { RefusedRequests } from '../streams.ts';
 import { type Caller, type Hold, type HoldRequest, type Payer, PayerDecorator, toActor } from './payer.ts';
@@ -17,9 +17,9 @@ const INSUFFICIENT_FUNDS_CODES: ReadonlySet<string> = new Set(['insufficient_bal
 const MAX_CACHE_ENTRIES = 10_000;
 
 export class RefusedRequestRecorder {
-  private readonly fullStreams = new LRUCache<string, true>({ max: MAX_CACHE_ENTRIES });
+  private readonly fullStreams = new LRUCache<string, true>(limitEntries(MAX_CACHE_ENTRIES));
   /** By stream name of the account: until when its requests are rejected. */
-  private readonly reportedLossLimits = new LRUCache<string, string>({ max: MAX_CACHE_ENTRIES });
+  private readonly reportedLossLimits = new LRUCache<string, string>(limitEntries(MAX_CACHE_ENTRIES));
 
   constructor(
     private readonly refusedRequests: RefusedRequests,

@@ -6,7 +6,7 @@ import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
 import { RateLimiter, type RateLimitKey, type Secrets, TooManyRequestsError } from '#application';
-import { StoreUnavailableError } from '#kernel';
+import { limitEntries, StoreUnavailableError } from '#kernel';
 
 const MINUTE_SECONDS = 60;
 const HOUR_SECONDS = 60 * MINUTE_SECONDS;
@@ -122,7 +122,7 @@ const LIMITS: Readonly<Record<RateLimitKey, Limit>> = {
 export class PostgresRateLimiter extends RateLimiter {
   private readonly limiters: ReadonlyMap<RateLimitKey, RateLimiterPostgres>;
   /** Callers that have exceeded a limit, until their window ends. Their requests need no query. */
-  private readonly rejected = new LRUCache<string, true>({ maxSize: MAX_CACHED_REJECTIONS, sizeCalculation: () => 1 });
+  private readonly rejected = new LRUCache<string, true>(limitEntries(MAX_CACHED_REJECTIONS));
 
   constructor(
     private readonly pool: pg.Pool,

@@ -7,7 +7,7 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import { type Caller, type Clock, type RateLimiter, type Secrets, toAccountIds, toActor } from '#application';
-import { type Cause, createRootCause } from '#kernel';
+import { type Cause, createRootCause, limitEntries } from '#kernel';
 import { findKeyOwner, type KeyOwner } from '#projections';
 import type { OperationOptions } from '../../openapi/operation.ts';
 import { BadRequestError, ForbiddenError, UnauthorizedError } from '../errors/errors.ts';
@@ -164,7 +164,7 @@ export class Authenticator {
    * By the hash of the key or of the credit id. Limited by `maxSize`, because `max` would allocate all entries at the
    * start.
    */
-  private readonly callers = new LRUCache<string, Caller>({ maxSize: MAX_CACHED_CALLERS, sizeCalculation: () => 1 });
+  private readonly callers = new LRUCache<string, Caller>(limitEntries(MAX_CACHED_CALLERS));
 
   constructor(
     private readonly dependencies: AuthenticatorDependencies,

@@ -23,7 +23,7 @@ import {
 import type { Catalogue } from '#catalogue';
 import { type Query, toChallengePayment } from '#domain';
 import { interruptAfter } from '#foundation';
-import { isJsonObject } from '#kernel';
+import { isJsonObject, limitEntries } from '#kernel';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import { BadRequestError } from '../errors/errors.ts';
 import { toNetwork } from '../network/client-addresses.ts';
@@ -76,10 +76,7 @@ export class PaidRequestHandler {
   /** Responses that are being saved, and claims that are being freed. */
   private readonly recordings = new Set<Promise<void>>();
   /** By the id of an API key. Keys without the setting, of which there are far more, have no entry. */
-  private readonly dedupeSeconds = new LRUCache<string, number>({
-    maxSize: MAX_KNOWN_SETTINGS,
-    sizeCalculation: () => 1,
-  });
+  private readonly dedupeSeconds = new LRUCache<string, number>(limitEntries(MAX_KNOWN_SETTINGS));
 
   constructor(private readonly dependencies: PaidRequestDependencies) {}
 

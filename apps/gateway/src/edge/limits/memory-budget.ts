@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import type { Streams } from '#application';
 import { isFunded } from '#domain';
+import { limitEntries } from '#kernel';
 import { OverloadedError } from '../errors/errors.ts';
 import { toNetwork } from '../network/client-addresses.ts';
 
@@ -31,7 +32,7 @@ export const IS_FUNDED = Symbol('whether an account was ever credited');
  * accounts is free. A credited account is cached: it stays credited.
  */
 export function createFundedCheck({ accounts }: Streams): IsFunded {
-  const fundedAccounts = new LRUCache<string, true>({ maxSize: MAX_CACHED_ACCOUNTS, sizeCalculation: () => 1 });
+  const fundedAccounts = new LRUCache<string, true>(limitEntries(MAX_CACHED_ACCOUNTS));
   return async (accountId) => {
     if (fundedAccounts.has(accountId)) return true;
     const isPayer = isFunded(await accounts.read(accountId));

@@ -4,6 +4,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { TokenPricedModel } from '#catalogue';
+import { limitEntries } from '#kernel';
 import { SampleRegistry } from '../../sample-registry.ts';
 import { MAX_SAMPLES, type Percentile, SampleWindow } from '../../sample-window.ts';
 import { StartOrder } from '../../start-order.ts';
@@ -52,7 +53,7 @@ interface LengthSample {
 }
 
 export class OutputLengthStats {
-  private readonly byPayer = new LRUCache<string, SampleWindow>({ max: MAX_PAYERS });
+  private readonly byPayer = new LRUCache<string, SampleWindow>(limitEntries(MAX_PAYERS));
   private readonly started = new Map<string, StartOrder<LengthSample>>();
   private readonly ratios = new Map<string, number>();
 

@@ -3,6 +3,7 @@ import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { LRUCache } from 'lru-cache';
 import type { Endpoint } from '#catalogue';
 import { getQuantity } from '#domain';
+import { limitEntries } from '#kernel';
 import { BillingEngine, type StreamWriter } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Purchase } from '../../billing/purchase.ts';
@@ -69,7 +70,7 @@ export class RelayPrivateChat extends Command<void> {
 @CommandHandler(RelayPrivateChat)
 export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat> {
   /** Payers who announced a stream but requested a non-streaming response, which cannot be metered. */
-  private readonly misledPayers = new LRUCache<string, true>({ max: MAX_MISLED_PAYERS });
+  private readonly misledPayers = new LRUCache<string, true>(limitEntries(MAX_MISLED_PAYERS));
 
   constructor(
     private readonly quoter: PrivateChatQuoter,
