@@ -497,7 +497,7 @@ const BY_CHALLENGE = ['generates the video', 'rejects the job', 'loses its respo
   (vendorThat) => ['a challenge', vendorThat] as const,
 );
 
-describe.each(sampleCases([...BY_ACCOUNT, ...BY_CHALLENGE], 6))(
+describe.each(sampleCases([...BY_CHALLENGE, ...BY_ACCOUNT], 3))(
   'paid by %s, with a provider that %s',
   (payer, vendorThat) => {
     const [held, paidFor, unpaid] =

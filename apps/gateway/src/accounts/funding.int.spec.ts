@@ -10,6 +10,7 @@ import {
   type DocumentedOperation,
   listOperations,
   OperationCaller,
+  sampleCases,
   TEST_CAUSE,
   type TestAccount,
   type TestResponse,
@@ -250,10 +251,14 @@ const keySettings: fc.Arbitrary<KeySettings> = fc.oneof(
   }),
 );
 
-/** Generates all steps in a random order. */
-function generateSequence(): fc.Arbitrary<readonly Step[]> {
-  const ids = [...operations.keys()].filter((id) => !EXCLUDED.has(id));
-  expect(ids.length).toBeGreaterThan(40);
+/**
+ * Generates all steps in a random order. Unless all cases are tested, the sequences with the indexes 0 to 2 together have
+ * the step of each operation.
+ */
+function generateSequence(index: number): fc.Arbitrary<readonly Step[]> {
+  const allIds = [...operations.keys()].filter((id) => !EXCLUDED.has(id));
+  expect(allIds.length).toBeGreaterThan(40);
+  const ids = sampleCases([...allIds.slice(index), ...allIds.slice(0, index)], Math.ceil(allIds.length / 3));
   return fc.tuple(...ids.map(generateStep)).chain((steps) => {
     const allSteps = [...steps, ...STEPS];
     return fc.shuffledSubarray(allSteps, { minLength: allSteps.length });
@@ -269,20 +274,25 @@ const STATE: readonly Step[] = ['/keys?include_disabled=true', '/queries/history
 
 describe('an account that the operator funded behaves like one that was funded over Lightning', () => {
   test.each([
-    [0.05, 1],
-    [0.6, 2],
-    [PAID_USD, 3],
-  ])('in all operations in any order, with %d USD', async (usd, seed) => {
+    [0.05, 0],
+    [0.6, 1],
+    [PAID_USD, 2],
+  ])('in all operations in any order, with %d USD', async (usd, index) => {
     await fc.assert(
-      fc.asyncProperty(generateSequence(), keySettings, generateLastSteps(), async (steps, settings, lastSteps) => {
-        const twins = await createTwins(usd, settings);
-        for (const step of [...steps, ...STATE]) await takeStep(step, twins);
-        const { balance } = await twins[0].fetchFunds();
-        if (balance > 0)
-          expect(await expectAlike(new Step('the rest', (twin) => twin.adjust(`-${balance}`)), twins)).toBe('0');
-        for (const step of lastSteps) await takeStep(step, twins);
-      }),
-      { numRuns: 1, seed, endOnFailure: true },
+      fc.asyncProperty(
+        generateSequence(index),
+        keySettings,
+        generateLastSteps(),
+        async (steps, settings, lastSteps) => {
+          const twins = await createTwins(usd, settings);
+          for (const step of [...steps, ...STATE]) await takeStep(step, twins);
+          const { balance } = await twins[0].fetchFunds();
+          if (balance > 0)
+            expect(await expectAlike(new Step('the rest', (twin) => twin.adjust(`-${balance}`)), twins)).toBe('0');
+          for (const step of lastSteps) await takeStep(step, twins);
+        },
+      ),
+      { numRuns: 1, seed: index + 1, endOnFailure: true },
     );
   });
 
@@ -308,7 +318,7 @@ describe('an account that the operator funded behaves like one that was funded o
       fc.asyncProperty(generateLastSteps(), async (steps) => {
         for (const step of steps) await takeStep(step, [paid, granted]);
       }),
-      { numRuns: 3, seed: 4, endOnFailure: true },
+      { numRuns: 1, seed: 4, endOnFailure: true },
     );
   });
 

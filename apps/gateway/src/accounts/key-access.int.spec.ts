@@ -7,7 +7,7 @@ let apis: readonly string[];
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  apis = [world.api, await world.addGateway(), await world.addGateway()];
+  apis = [world.api, await world.addGateway()];
   account = await world.createAccount(50);
 });
 afterAll(() => world.close());

@@ -9,6 +9,7 @@ import {
   isEstimated,
   isExplained,
   listCharges,
+  sampleCases,
   shiftClock,
   type TestAccount,
   TestWorld,
@@ -44,6 +45,8 @@ afterAll(() => world.close());
 
 /** The exchange rate of the sandbox. */
 const SATS_PER_USD = 1_000;
+/** Number of lookups that are sold to anonymous callers, unless all cases are tested. */
+const SOLD_LOOKUPS = 15;
 /** How many pay-per-request lookups run concurrently at most. */
 const AT_ONCE = 8;
 const NEWS = '/v1/data/api/serp/news';
@@ -127,10 +130,11 @@ test('charges the listed price for each lookup, and records the cost that its pr
   await expectNothingOfOurs();
 });
 
-test('sells each lookup to anonymous callers at the same price, and records the invoiced cost', async () => {
+test('sells lookups to anonymous callers at the same price, and records the invoiced cost', async () => {
   const before = (await world.listEvents()).length;
   const wallet = { payInvoice: async ({ invoice }: { invoice: string }) => (await world.payInvoice(invoice)).body };
-  const listed = (await world.get('/v1/data/endpoints')).body.data;
+  const all: readonly Listed[] = (await world.get('/v1/data/endpoints')).body.data;
+  const listed = sampleCases(all, SOLD_LOOKUPS);
   const clients = [fetch402, fetchWithL402, fetchWithMpp] as const;
   const had = async ({ path, method, example, price_usd }: Listed, i: number) => {
     const inBody = { body: JSON.stringify(example), headers: { 'content-type': 'application/json' } };
@@ -146,7 +150,7 @@ test('sells each lookup to anonymous callers at the same price, and records the 
   const inSats = (price: number) => Math.ceil(Number((price * SATS_PER_USD).toFixed(6)));
   expect(
     facts.flatMap((fact) => (fact.type === 'ChallengeIssued' ? [Number(fact.data.units)] : [])).toSorted(),
-  ).toEqual(listed.map(({ price_usd }: Listed) => inSats(price_usd) * 1_000).toSorted());
+  ).toEqual(listed.map(({ price_usd }) => inSats(price_usd) * 1_000).toSorted());
   const charges = listCharges(facts);
   expect(charges).toHaveLength(listed.length);
   expect((await world.bill.fetchTotal()).total_usd).toBe(formatTotalCost(charges));

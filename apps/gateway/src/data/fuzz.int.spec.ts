@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { type DataEndpoint, readCatalogue, readProviders, toDataPath } from '#catalogue';
 import { sampleSize, type TestAccount, TestWorld, USES_ALL_CASES } from '#testing';
 
-const RUNS = sampleSize(400, 120);
+const RUNS = sampleSize(400, 50);
 const SEED = 20_261_122;
 const STATUSES = [200, 400, 402, 404, 405, 413, 414, 415, 422, 429, 431, 502, 503];
 

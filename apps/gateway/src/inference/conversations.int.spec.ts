@@ -25,7 +25,7 @@ const SPEAKERS: readonly Speaker[] = [
   { model: 'qwen/qwen3-235b-a22b-thinking', provider: 'deepinfra', seesImages: false },
 ];
 const ALL_PAIRS = SPEAKERS.flatMap((first) => SPEAKERS.map((second) => ({ first, second })));
-const PAIRS = sampleCases(ALL_PAIRS, 18);
+const PAIRS = sampleCases(ALL_PAIRS, 9);
 
 const BEGIN = 'How is it? [[sandbox tool=weather reasoning=4]]';
 const CONTINUE = 'And tomorrow? [[sandbox tokens=4 reasoning=2]]';

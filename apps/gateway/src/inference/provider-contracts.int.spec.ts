@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isPrivate, readCatalogue } from '#catalogue';
-import { CHAT_DEVIATIONS, ContractGate, PIXEL, type TestAccount, TestWorld } from '#testing';
+import { CHAT_DEVIATIONS, ContractGate, PIXEL, sampleCases, type TestAccount, TestWorld } from '#testing';
 
 let world: TestWorld;
 let account: TestAccount;
@@ -202,8 +202,17 @@ const MESSAGES_REQUESTS: Readonly<Record<string, GateRequest>> = {
   },
 };
 
-/** Sends a request non-streaming and streamed. Without a conversation of its own, it has one text of a customer. */
-async function send(route: string, { model, slug }: Chat, name: string, request: GateRequest): Promise<void> {
+/** Whether a request is streamed: both in turn. */
+const BOTH = [false, true];
+
+/** Without a conversation of its own, the request has one text of a customer. */
+async function send(
+  route: string,
+  { model, slug }: Chat,
+  name: string,
+  request: GateRequest,
+  streamed: readonly boolean[] = BOTH,
+): Promise<void> {
   const { requires: _, directive, ...fields } = request;
   const text = directive === '' ? 'Hello' : `[[sandbox ${directive}]]`;
   const conversation = route === '/v1/responses' ? { input: text } : { messages: [{ role: 'user', content: text }] };
@@ -214,17 +223,22 @@ async function send(route: string, { model, slug }: Chat, name: string, request:
     expect([name, response.status, response.text]).toEqual([name, 200, response.text]);
     expect(response.text).not.toContain('"error":{');
   };
-  await Promise.all([sendOnce(false), sendOnce(true)]);
+  await Promise.all(streamed.map(sendOnce));
 }
 
-/** Sends the requests that the endpoint supports, all at once: alone, each would wait for the database. */
+/**
+ * Sends the requests that the endpoint supports, all at once: alone, each would wait for the database. Unless all cases
+ * are tested, every other request is streamed, and the others are not.
+ */
 async function sendSupported(route: string, chat: Chat, requests: Readonly<Record<string, GateRequest>>) {
   const { parameters, speaks } = chat.endpoint;
   const supported = [...parameters, ...speaks];
   const sent = Object.entries(requests).filter(([, { requires = [] }]) =>
     requires.every((name) => supported.includes(name)),
   );
-  await Promise.all(sent.map(([name, request]) => send(route, chat, name, request)));
+  const first = KINDS.indexOf(chat);
+  const toStreamed = (i: number) => sampleCases((first + i) % 2 === 0 ? BOTH : BOTH.toReversed(), 1);
+  await Promise.all(sent.map(([name, request], i) => send(route, chat, name, request, toStreamed(i))));
 }
 
 describe.each(KINDS)('$model.id at $slug', (chat) => {

@@ -339,7 +339,7 @@ describe('the conversation service', () => {
 
   test('stores and loads a long conversation without holding the event loop', async () => {
     const stored = new Stored();
-    const long = { items: [{ role: 'user', content: '"é'.repeat(2_000_000) }], response: '{"a":1}' };
+    const long = { items: [{ role: 'user', content: '"é'.repeat(700_000) }], response: '{"a":1}' };
     const saving = await countPauses(keeping(stored).store({ ...said, conversation: long }));
     expect([saving.result, saving.pauses > 1]).toEqual([true, true]);
     const secrets = new Secrets(Buffer.alloc(32, 1));
@@ -361,7 +361,7 @@ describe('the conversation service', () => {
   });
 
   describe('with continued conversations', () => {
-    const big = { id: 'msg_big', role: 'user', content: 'x'.repeat(2 * 1024 * 1024) };
+    const big = { id: 'msg_big', role: 'user', content: 'x'.repeat(1024 * 1024 + 1) };
     const item = (n: number) => ({ id: `msg_${n}`, role: 'assistant', content: `answer ${n}` });
     const refer = (name: string) => ({ type: 'item_reference', id: name });
     const written = ({ saved }: Stored) => saved.at(-1)?.sealed.box.length;
@@ -509,7 +509,7 @@ describe('the response store', () => {
     await expect(find('resp_large_b', { reserveMemory: refuse })).rejects.toThrow('no memory');
   });
 
-  test.each([0, 1, 49_153, 3 * 1024 * 1024, 6 * 1024 * 1024 + 1, 10_000_000])(
+  test.each([0, 1, 49_153, 3 * 1024 * 1024, 6 * 1024 * 1024 + 1])(
     'stores %d bytes in base64, and finds them',
     async (size) => {
       const [id, box] = [`resp_of_${size}`, randomBytes(size)];

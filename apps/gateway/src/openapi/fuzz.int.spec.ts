@@ -12,8 +12,8 @@ import type { JsonSchema } from './operation.ts';
 /** Faults that the sandbox applies without a delay. */
 const FAULTS = ['400', 'cut', 'malformed', 'no_usage', 'zero'];
 const FUNDED = 1.05;
-const RUNS = sampleSize(30, 8);
-const CHAT_RUNS = sampleSize(60, 20);
+const RUNS = sampleSize(30, 4);
+const CHAT_RUNS = sampleSize(60, 10);
 const SEED = 20_261_121;
 const LARGE = 100_000;
 

@@ -14,7 +14,7 @@ import type { OpenApiDocument } from './document.ts';
 const MODELS = ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/gpt-5-codex'];
 const AT_ONCE = 16;
 /** Number of malformed bodies for each body, unless all cases are tested. */
-const SAMPLED_BODIES = 150;
+const SAMPLED_BODIES = 50;
 const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 

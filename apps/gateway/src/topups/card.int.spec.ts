@@ -53,9 +53,10 @@ const statusOf = async ({ invoice_id }: Session) => (await world.get(`/topup/sta
  */
 async function books({ account, invoice_id }: Session): Promise<string> {
   const sums = new Map<string, PicoUsd>();
-  for (const fact of await world.listEvents()) {
-    if (![`account-${world.getAccountId(account)}`, `topup-${invoice_id}`].includes(fact.stream)) continue;
-    for (const { account: name, amount } of toPostings(`account-${world.getAccountId(account)}`, fact as DomainEvent))
+  const accountStream = `account-${world.getAccountId(account)}`;
+  const facts = await Promise.all([accountStream, `topup-${invoice_id}`].map((stream) => world.listStream(stream)));
+  for (const fact of facts.flat()) {
+    for (const { account: name, amount } of toPostings(accountStream, fact as DomainEvent))
       sums.set(name, money.add(sums.get(name) ?? ZERO_USD, amount));
   }
   const sum = (name: string) => money.formatUsd(sums.get(name) ?? ZERO_USD);

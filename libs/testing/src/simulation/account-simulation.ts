@@ -71,6 +71,8 @@ export class AccountSimulation {
   account: AccountState = accountDecider.getInitialState();
   private readonly time = new VirtualTime();
   private readonly startMs: number;
+  /** By milliseconds since 1970. Many requests are tried at the same instant. */
+  private readonly instants = new Map<number, string>();
   private readonly gateways: Gateway[] = [];
   private readonly stats = new Map<MeasuredModel, ResponseStats>();
 
@@ -251,7 +253,10 @@ export class AccountSimulation {
   }
 
   private toInstant(afterMs = 0): string {
-    return new Date(this.startMs + Math.floor(this.time.nowMs) + afterMs).toISOString();
+    const ms = this.startMs + Math.floor(this.time.nowMs) + afterMs;
+    const instant = this.instants.get(ms) ?? new Date(ms).toISOString();
+    this.instants.set(ms, instant);
+    return instant;
   }
 
   /** Returns undefined if the command is rejected. */

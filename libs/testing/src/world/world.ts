@@ -66,6 +66,10 @@ interface Parts {
 export class TestWorld {
   /** For tests that have a world and import nothing else. */
   readonly waitUntil = waitUntil;
+  /** The events up to `position`. They do not change, so each is read once. */
+  private readonly events: StoredEvent<DomainEvent>[] = [];
+  private position = START_POSITION;
+  private reading = Promise.resolve();
 
   private constructor(
     readonly api: string,
@@ -324,15 +328,29 @@ export class TestWorld {
 
   /** Returns all events so far, of one account's stream or of all streams. */
   async listEvents(account?: TestAccount): Promise<readonly StoredEvent<DomainEvent>[]> {
-    const { store } = this.foundation;
-    const events: StoredEvent<DomainEvent>[] = [];
-    if (account) {
-      for (const id of toAccountIds(account.creditId, this.parts.app.get(Secrets)))
-        for await (const page of store.read(`${ACCOUNT}-${id}`, NO_STREAM)) events.push(...(page as typeof events));
-    } else {
-      for await (const page of store.readAll(START_POSITION)) events.push(...(page.events as typeof events));
+    if (!account) {
+      this.reading = this.reading.catch(() => {}).then(() => this.readNewEvents());
+      await this.reading;
+      return [...this.events];
     }
+    const events: StoredEvent<DomainEvent>[] = [];
+    for (const id of toAccountIds(account.creditId, this.parts.app.get(Secrets)))
+      events.push(...(await this.listStream(`${ACCOUNT}-${id}`)));
     return events;
+  }
+
+  /** Returns all events of a stream so far. */
+  async listStream(stream: string): Promise<readonly StoredEvent<DomainEvent>[]> {
+    const events: StoredEvent<DomainEvent>[] = [];
+    for await (const page of this.foundation.store.read(stream, NO_STREAM)) events.push(...(page as typeof events));
+    return events;
+  }
+
+  private async readNewEvents(): Promise<void> {
+    for await (const { events, position } of this.foundation.store.readAll(this.position)) {
+      this.events.push(...(events as typeof this.events));
+      this.position = position;
+    }
   }
 }
 

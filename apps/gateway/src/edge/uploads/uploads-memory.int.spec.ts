@@ -14,12 +14,12 @@ import { Uploads } from './uploads.ts';
 
 const MIB = 1024 * 1024;
 const AT_ONCE = 50;
-const FILE_BYTES = 6 * MIB;
+const FILE_BYTES = 4 * MIB;
 /** After this time without data, an upload fails. On a busy host, one of many may wait for longer. */
 const MAX_IDLE_MS = 20_000;
 const PIECE = Buffer.alloc(64 * 1024);
 /** Includes garbage that is not collected yet, and the memory of the clients in this same process. */
-const MOST_MORE = 200 * MIB;
+const MOST_MORE = 150 * MIB;
 
 test(`${AT_ONCE} concurrent uploads of ${FILE_BYTES / MIB} MiB need less than ${MOST_MORE / MIB} MiB`, async () => {
   const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-uploads-'));

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { sampleCases } from '#testing';
 import { AttestationError } from '../attestation-verifier.ts';
 import { loadPinnedAnchors } from '../trust-anchors.ts';
 import vector from '../vectors/amd-report.json' with { type: 'json' };
@@ -78,7 +79,7 @@ test('rejects an authentic report if its guest can be debugged or its processor 
 });
 
 test('rejects a report if one bit of a sampled byte is changed, or if a byte is appended', () => {
-  const passed = [...someChanged(REPORT, 11)].filter(([, report]) => authentic({ report }));
+  const passed = sampleCases([...someChanged(REPORT, 11)], 30).filter(([, report]) => authentic({ report }));
   expect(passed.map(([at]) => at)).toEqual([]);
   expect(authentic({ report: Buffer.concat([REPORT, Buffer.of(0)]) })).toBe(false);
 });
@@ -90,9 +91,9 @@ test('rejects the certificates from the chip to the root if one bit of a sampled
   const [ark, ask] = [Buffer.from(MILAN.ark, 'base64'), Buffer.from(MILAN.ask, 'base64')];
   expect(authentic({ roots: root(ark, ask) })).toBe(true);
   const passed = [
-    ...[...certificateChanged(CHIP)].filter(([, chip]) => authentic({ chip })),
-    ...[...certificateChanged(ask)].filter(([, other]) => authentic({ roots: root(ark, other) })),
-    ...[...certificateChanged(ark)].filter(([, other]) => authentic({ roots: root(other, ask) })),
+    ...sampleCases([...certificateChanged(CHIP)], 20).filter(([, chip]) => authentic({ chip })),
+    ...sampleCases([...certificateChanged(ask)], 20).filter(([, other]) => authentic({ roots: root(ark, other) })),
+    ...sampleCases([...certificateChanged(ark)], 20).filter(([, other]) => authentic({ roots: root(other, ask) })),
   ];
   expect(passed.map(([at]) => at)).toEqual([]);
   expect(authentic({ chip: Buffer.concat([CHIP, Buffer.of(0)]) })).toBe(false);
