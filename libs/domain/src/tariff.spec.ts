@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type PicoUsd, parseUsd, toPicoUsd } from '#kernel';
-import { isExplained } from '#testing';
+import { isExplained, sampleSize } from '#testing';
 import { toCharge, toChargeItem } from './charge.ts';
 import {
   addUsage,
@@ -18,7 +18,7 @@ import {
   type Usage,
 } from './tariff.ts';
 
-const RUNS = { numRuns: 3_000 };
+const RUNS = { numRuns: sampleSize(3_000, 500) };
 
 const line = (unit: Unit, price: string, more: Partial<Price> = {}): Price => ({
   unit,
@@ -311,7 +311,7 @@ describe('properties', () => {
           expect(explained([{ ...item, absorbed: 'late' }])).toBe(item.price === '0');
         }
       }),
-      { numRuns: 500 },
+      { numRuns: sampleSize(500, 100) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { countInputTokens, countMaxChatInputTokens, TokenCounter } from '#application';
+import { sampleSize } from '#testing';
 
 const counter = new TokenCounter();
 afterAll(() => counter.close());
@@ -47,6 +48,7 @@ describe('the upper bound of the input tokens', () => {
           await countInputTokens(request(text), countTokens),
         );
       }),
+      { numRuns: sampleSize(100, 25) },
     );
   });
 
