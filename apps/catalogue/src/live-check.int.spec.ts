@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener, type Server } from 'node:http';
@@ -8,8 +7,8 @@ import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { getShippedCatalogueDir, LISTING_PROVIDERS } from '#catalogue';
 import { startSandbox } from '../../sandbox/src/sandbox.ts';
+import { runCatalogueCommand } from './command-line.ts';
 
-const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps/catalogue/src/main.js');
 const DAY = '2026-11-29';
 
 interface Output {
@@ -19,14 +18,10 @@ interface Output {
 }
 
 /** Runs the live check with these settings alone. */
-function checkLive(settings: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Output> {
+async function checkLive(settings: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Output> {
   const toLines = (text: string) => text.split('\n').slice(0, -1);
-  return new Promise((resolve) => {
-    const command = [BUILT, 'check', '--live', '--day', DAY, ...args];
-    execFile(process.execPath, command, { env: settings }, (error, out, err) =>
-      resolve({ code: Number(error?.code ?? 0), out: toLines(out), err: toLines(err) }),
-    );
-  });
+  const result = await runCatalogueCommand(['check', '--live', '--day', DAY, ...args], settings);
+  return { code: result.exitCode, out: toLines(result.stdout), err: toLines(result.stderr) };
 }
 
 const withoutWarnings = (lines: readonly string[]) => lines.filter((line) => !line.startsWith('warning: '));

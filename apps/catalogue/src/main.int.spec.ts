@@ -5,6 +5,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { getShippedCatalogueDir, readCatalogue } from '#catalogue';
 import { copyUndatedCatalogue, createTestEndpoint, createTestModel, TEST_DAY } from '#testing';
+import { runCatalogueCommand } from './command-line.ts';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps/catalogue/src/main.js');
 
@@ -15,11 +16,22 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-function run(
-  ...args: readonly string[]
-): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
+interface Ended {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs a command in this process. */
+async function run(...args: readonly string[]): Promise<Ended> {
+  const { exitCode, stdout, stderr } = await runCatalogueCommand(args, {});
+  return { code: exitCode, out: stdout, err: stderr };
+}
+
+/** Runs a command with the built program, and with one configured provider, which has no list of models. */
+function runBuilt(...args: readonly string[]): Promise<Ended> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [BUILT, ...args], (error, out, err) =>
+    execFile(process.execPath, [BUILT, ...args], { env: { EXA_API_KEY: 'key' } }, (error, out, err) =>
       resolve({ code: Number(error?.code ?? 0), out, err }),
     );
   });
@@ -32,6 +44,26 @@ test('check prints the size and the price list version of a valid catalogue', as
     const { code, out: printed, err } = await run('check', '--day', TEST_DAY, ...place);
     expect([code, printed, err.replaceAll(/^warning: .*\n/gm, '')]).toEqual([0, out, '']);
   }
+});
+
+test('the built program prints results to stdout, warnings and problems to stderr, and ends with the exit code', async () => {
+  const own = await mkdtemp(path.join(tmpdir(), 'countinghouse-built-'));
+  const endpoints = [createTestEndpoint('OpenAI', 'openai')];
+  await copyUndatedCatalogue(own, [
+    createTestModel('test/old', endpoints, { retires: '2026-12-11' }),
+    createTestModel('test/new', endpoints, { retires: '2026-12-30' }),
+  ]);
+  const { code, out, err } = await runBuilt('check', '--live', '--day', '2026-12-11', own);
+  expect([code, out.split('\n').slice(1, 3), err.split('\n')]).toEqual([
+    1,
+    ['openai: skipped; OPENAI_API_KEY is not set', 'anthropic: skipped; ANTHROPIC_API_KEY is not set'],
+    [
+      expect.stringMatching(/^warning: model "test\/new" retires /),
+      expect.stringMatching(/^model "test\/old" was retired /),
+      '',
+    ],
+  ]);
+  await rm(own, { recursive: true });
 });
 
 test('check reports a mistake with its file, line and field', async () => {

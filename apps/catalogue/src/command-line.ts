@@ -1,0 +1,128 @@
+import { readFileSync, statSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import {
+  compareModelList,
+  formatDay,
+  importOpenRouterModels,
+  isDay,
+  LISTING_PROVIDERS,
+  parseModelList,
+  parseModels,
+  readCatalogue,
+  readProviders,
+  toDayNumber,
+} from '#catalogue';
+import { readSettings, SETTINGS, StartError } from '#foundation';
+import type { Environment } from '#foundation/program';
+import { checkCatalogue } from './check.ts';
+
+const USAGE = `Usage: npm run catalogue -- check [--live] [--day 2027-02-01] [directory]
+  | import --from ${LISTING_PROVIDERS.join('|')} [--day 2027-02-01] [--catalogue <directory>] <file>
+  | import --from openrouter --entries [--margin 1.055] <file>`;
+
+const OPTIONS = {
+  catalogue: { type: 'string' },
+  day: { type: 'string', default: formatDay(toDayNumber(Date.now())) },
+  entries: { type: 'boolean' },
+  from: { type: 'string' },
+  live: { type: 'boolean' },
+  margin: { type: 'string', default: '1.055' },
+} as const;
+
+/** Larger files are not read. OpenRouter's list, the longest, has about 2 MiB. */
+const MAX_LIST_BYTES = 32 * 1024 * 1024;
+
+export interface CommandResult {
+  readonly exitCode: 0 | 1;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/**
+ * Runs the catalogue command line: checks the data files, or reads a saved list of a provider's models. The files are
+ * of third parties, so control and format characters, which a terminal would execute, are escaped as in JSON. Entries of
+ * the catalogue stay valid JSON with the same content.
+ * @param args the arguments after `npm run catalogue --`
+ */
+export async function runCatalogueCommand(args: readonly string[], env: Environment): Promise<CommandResult> {
+  const { exitCode, stdout, stderr } = await runCommand(args, env).catch((error) =>
+    createResult([], [error instanceof Error ? error.message : String(error)], 1),
+  );
+  return { exitCode, stdout: escapeControls(stdout), stderr: escapeControls(stderr) };
+}
+
+async function runCommand(args: readonly string[], env: Environment): Promise<CommandResult> {
+  const { positionals, values } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
+  const [command, file] = positionals;
+  const { catalogue: directory, day, entries, from, live, margin } = values;
+  if (!isDay(day)) throw new StartError('--day must be a date, such as 2027-02-01');
+  if (command === 'check' && live) return checkLive(file, day, env);
+  if (command === 'check') return check(file, day);
+  if (live) throw new StartError(USAGE);
+  if (command === 'import' && entries && from === 'openrouter' && file) return listEntries(readList(file), margin);
+  if (command === 'import' && !entries && from && file) {
+    const differences = compareModelList(readCatalogue(directory), from, parseModelList(from, readList(file)), day);
+    return createResult(differences.map(({ sentence }) => sentence));
+  }
+  throw new StartError(USAGE);
+}
+
+function check(directory: string | undefined, day: string): CommandResult {
+  const { summary, warnings, problems } = checkCatalogue(directory, day);
+  return createReport([summary], warnings, problems);
+}
+
+/** @param directory undefined for that of CATALOGUE_DIR */
+async function checkLive(directory: string | undefined, day: string, env: Environment): Promise<CommandResult> {
+  const source = directory ?? SETTINGS.catalogueDir.read(env);
+  const { summary, warnings, problems } = checkCatalogue(source, day);
+  // Loaded only here, because the connectors of all providers take longer to load than the other commands run.
+  const { checkLists } = await import('./live-check.ts');
+  const providers = readProviders(source);
+  const lists = await checkLists(
+    readCatalogue(source),
+    providers,
+    readSettings(env, () => providers),
+    day,
+  );
+  return createReport([summary, ...lists.results], [...warnings, ...lists.warnings], [...problems, ...lists.problems]);
+}
+
+function listEntries(list: unknown, margin: string): CommandResult {
+  const { models, skipped } = importOpenRouterModels(list, margin);
+  const notes = [`${models.length} models`, ...skipped.map((entry) => `skipped: ${entry}`)];
+  return createResult([JSON.stringify(parseModels(models), null, 2)], notes);
+}
+
+function createReport(
+  results: readonly string[],
+  warnings: readonly string[],
+  problems: readonly string[],
+): CommandResult {
+  const notes = [...warnings.map((warning) => `warning: ${warning}`), ...problems];
+  return createResult(results, notes, problems.length > 0 ? 1 : 0);
+}
+
+function createResult(
+  results: readonly string[],
+  notes: readonly string[] = [],
+  exitCode: CommandResult['exitCode'] = 0,
+): CommandResult {
+  const formatLines = (lines: readonly string[]) => lines.map((line) => `${line}\n`).join('');
+  return { exitCode, stdout: formatLines(results), stderr: formatLines(notes) };
+}
+
+function readList(file: string): unknown {
+  const { size } = statSync(file);
+  if (size > MAX_LIST_BYTES) throw new StartError(`${file} must have at most ${MAX_LIST_BYTES} bytes, not ${size}`);
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new StartError(`${file} is not JSON: ${(error as Error).message}`);
+  }
+}
+
+function escapeControls(text: string): string {
+  const toEscape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return text.replace(/(?!\n)[\p{Cc}\p{Cf}]/gu, (character) => character.split('').map(toEscape).join(''));
+}
