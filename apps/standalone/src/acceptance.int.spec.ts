@@ -1,9 +1,7 @@
-/** Tests unmodified client libraries against the built program with its default models and its sandbox. */
-import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
+/** Tests unmodified client libraries against what `npm start` runs, with its default models and its sandbox. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import Anthropic from '@anthropic-ai/sdk';
@@ -15,11 +13,16 @@ import { APICallError, embed, embedMany, generateText, isStepCount, streamText, 
 import OpenAI, { APIError } from 'openai';
 import pg from 'pg';
 import { z } from 'zod';
-import { startEmbeddedPostgres } from '#foundation';
 import { money } from '#kernel';
-import { TEST_DAY, waitUntil } from '#testing';
-
-const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps');
+import {
+  createMigratedDatabase,
+  openStandalone,
+  type RunningStandalone,
+  TEST_DAY,
+  type TestDatabase,
+  waitUntil,
+} from '#testing';
+import { runLedgerCommand } from '../../ledger/src/command-line.ts';
 
 const GPT = 'openai/gpt-5-mini';
 const CLAUDE = 'anthropic/claude-haiku-4.5';
@@ -40,9 +43,8 @@ const CALLING = 'How is the weather? [[sandbox tool=any]]';
 const FUNDED = 5.25;
 
 let dataDir: string;
-let child: ChildProcessByStdio<null, Readable, null>;
-/** Resolves to the exit code of the process. */
-let ended: Promise<number | null>;
+let database: TestDatabase;
+let program: RunningStandalone;
 let api: string;
 let sandbox: string;
 let key: string;
@@ -51,44 +53,19 @@ const direct = new Set<string>();
 
 beforeAll(async () => {
   dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-acceptance-'));
-  [api, sandbox] = await start();
+  database = await createMigratedDatabase();
+  program = await openStandalone({ DATABASE_URL: database.url, DATA_DIR: dataDir, CATALOGUE_DAY: TEST_DAY });
+  ({ api, sandbox } = program);
   key = (await post(`${api}/accounts/create`)).api_key;
   const invoice = await post(`${api}/topup/create/btc-lightning`, { amount: 5, currency: 'USD' });
   await post(`${sandbox}/wallet/pay`, { invoice: invoice.lightning_invoice });
   await waitUntil(async () => (await balance()).balance > 0);
 });
 afterAll(async () => {
-  child.kill('SIGTERM');
-  const code = await ended;
+  await program.close();
+  await database.drop();
   await rm(dataDir, { recursive: true });
-  expect(code).toBe(0);
 });
-
-/** Starts the built program as `npm start` does. @returns the URLs of the API and of the sandbox */
-async function start(): Promise<[string, string]> {
-  const env = {
-    PATH: process.env.PATH,
-    PORT: '0',
-    SANDBOX_PORT: '0',
-    DATA_DIR: dataDir,
-    DRAIN_DELAY_MS: '0',
-    CATALOGUE_DAY: TEST_DAY,
-  };
-  child = spawn(process.execPath, [path.join(BUILT, 'standalone/src/main.js')], {
-    env,
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  ended = new Promise((resolve) => child.once('close', resolve));
-  let output = '';
-  child.stdout.on('data', (piece) => {
-    output += piece;
-  });
-  const line = () => output.split('\n').find((each) => each.includes('"ready"') && each.endsWith('}'));
-  await waitUntil(async () => line() !== undefined || child.exitCode !== null);
-  const ready = JSON.parse(line() ?? 'null');
-  if (!ready) throw new Error(`the process ended before it was ready: ${output}`);
-  return [ready.api, ready.sandbox];
-}
 
 // biome-ignore lint/suspicious/noExplicitAny: responses of all formats
 async function post(url: string, body?: object): Promise<any> {
@@ -439,13 +416,12 @@ describe('after all requests', () => {
   }
 
   test("the costs of all charges equal the providers' bill, and the prices equal the money spent", async () => {
-    const embedded = await startEmbeddedPostgres(dataDir);
-    const database = new pg.Client({ connectionString: embedded.url });
-    await database.connect();
+    const client = new pg.Client({ connectionString: database.url });
+    await client.connect();
     const charged = async (what: string) => {
       const sql = `select count(*)::int as charges, coalesce(sum((data->'charge'->>$1)::numeric), 0)::text as sum
                      from es.events where type in ('HoldSettled', 'ChargeAbsorbed')`;
-      const { charges, sum } = (await database.query(sql, [what])).rows[0];
+      const { charges, sum } = (await client.query(sql, [what])).rows[0];
       return { charges: charges as number, sum: BigInt(sum) };
     };
     try {
@@ -456,18 +432,16 @@ describe('after all requests', () => {
       expect(held_usd).toBe(0);
       expect(money.parseUsd(FUNDED) - money.parseUsd(left)).toBe((await charged('price')).sum);
     } finally {
-      await database.end();
-      await embedded.close();
+      await client.end();
     }
   });
 
-  const runLedger = (command: string) =>
-    new Promise<readonly string[]>((resolve, reject) => {
-      const main = path.join(BUILT, 'ledger/src/main.js');
-      execFile(process.execPath, [main, command], { env: { DATA_DIR: dataDir } }, (error, text) =>
-        error ? reject(error) : resolve(text.trimEnd().split('\n')),
-      );
-    });
+  async function runLedger(command: string): Promise<readonly string[]> {
+    const lines: string[] = [];
+    const env = { DATABASE_URL: database.url, DATA_DIR: dataDir };
+    expect(await runLedgerCommand([command], env, (line) => void lines.push(line))).toBe(true);
+    return lines;
+  }
 
   test('the costs that providers report agree with those in the ledger', async () => {
     const [summary] = await runLedger('costs');

@@ -1,23 +1,26 @@
-/** A team with its own provider keys: the commands of the README, and an operator's accounts on the built program. */
-import { execFile, spawn } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+/** A team with its own provider keys: the commands of the README, and an operator's accounts. */
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { promisify } from 'node:util';
+import { text } from 'node:stream/consumers';
+import { parseArgs, promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import {
-  type BuiltProgram,
   copyUndatedCatalogue,
+  createMigratedDatabase,
   createTestEndpoint,
   createTestModel,
-  LEDGER_MAIN,
+  openStandalone,
   ProviderRecorder,
-  runBuiltLedger,
-  STANDALONE_MAIN,
-  startBuiltProgram,
-  waitUntilReady,
+  type RunningStandalone,
+  type TestDatabase,
 } from '#testing';
+import { runLedgerCommand } from '../../ledger/src/command-line.ts';
 
 const README = path.resolve(import.meta.dirname, '../../../README.md');
 
@@ -33,6 +36,13 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
+/** Runs a command of the ledger command line, and returns the lines that it prints. */
+async function runLedger(env: Readonly<Record<string, string>>, ...args: string[]): Promise<readonly string[]> {
+  const lines: string[] = [];
+  expect(await runLedgerCommand(args, env, (line) => void lines.push(line))).toBe(true);
+  return lines;
+}
+
 /** The commands of the section of the README about own keys. */
 async function readCommands(): Promise<readonly string[]> {
   const [, section = ''] = (await readFile(README, 'utf8')).split('## With your own keys\n');
@@ -41,60 +51,91 @@ async function readCommands(): Promise<readonly string[]> {
 }
 
 /**
- * Creates commands that take the place of `npm` and `curl`, so that the README's commands run unchanged: npm runs the
- * built program, and curl sends requests to the port of the test.
+ * Creates commands that take the place of `npm` and `curl`, so that the README's commands run unchanged in a shell. They
+ * send their arguments and environment to a server of this process, which runs them.
  */
-async function createCommands(): Promise<string> {
+async function createCommands(server: string): Promise<string> {
   const folder = path.join(directory, 'bin');
   await mkdir(folder);
-  const node = process.execPath;
-  const npm = `case "$1 $2 $3" in
-    "ci  ") exit 0 ;;
-    "start  ") exec "${node}" "${STANDALONE_MAIN}" ;;
-    "run -s ledger") shift 4; exec "${node}" "${LEDGER_MAIN}" "$@" ;;
-    *) echo "unexpected: npm $*" >&2; exit 1 ;;
-  esac`;
   const script = `
-    import { parseArgs } from 'node:util';
-    const options = { silent: { type: 'boolean', short: 's' }, header: { type: 'string', short: 'H', multiple: true }, data: { type: 'string', short: 'd' } };
-    const { positionals: [url], values } = parseArgs({ options, allowPositionals: true });
-    const headers = values.header.map((header) => header.split(': '));
-    const target = url.replace('http://127.0.0.1:3000', process.env.TEST_API);
-    const response = await fetch(target, { method: 'POST', headers, body: values.data });
-    console.log(await response.text());`;
-  await writeFile(path.join(folder, 'curl.mjs'), script);
-  for (const [name, body] of [
-    ['npm', npm],
-    ['curl', `exec "${node}" "${path.join(folder, 'curl.mjs')}" "$@"`],
-  ] as const) {
-    await writeFile(path.join(folder, name), `#!/bin/sh\n${body}\n`);
-    await chmod(path.join(folder, name), 0o755);
+    const [name, ...args] = process.argv.slice(2);
+    const body = JSON.stringify({ name, args, env: process.env });
+    const response = await fetch(${JSON.stringify(server)}, { method: 'POST', body });
+    process[response.ok ? 'stdout' : 'stderr'].write(await response.text());
+    if (!response.ok) process.exitCode = 1;`;
+  await writeFile(path.join(folder, 'command.mjs'), script);
+  for (const name of ['npm', 'curl']) {
+    const text = `#!/bin/sh\nexec "${process.execPath}" "${path.join(folder, 'command.mjs')}" ${name} "$@"\n`;
+    await writeFile(path.join(folder, name), text, { mode: 0o755 });
   }
   return folder;
 }
 
+interface ReceivedCommand {
+  readonly name: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Runs the command line of curl with the API of the test in place of the one in the README. */
+async function runCurl(args: readonly string[], api: string): Promise<string> {
+  const {
+    positionals: [url = ''],
+    values,
+  } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      silent: { type: 'boolean', short: 's' },
+      header: { type: 'string', short: 'H', multiple: true, default: [] },
+      data: { type: 'string', short: 'd', default: '' },
+    },
+  });
+  const headers = values.header.map((header) => header.split(': ') as [string, string]);
+  const response = await fetch(url.replace('http://127.0.0.1:3000', api), {
+    method: 'POST',
+    headers,
+    body: values.data,
+  });
+  return response.text();
+}
+
 test('the commands of the README lead from the key of a provider to a response that a capped key pays for', async () => {
-  const [start = '', ...commands] = await readCommands();
-  expect(commands).toHaveLength(4);
+  const commands = await readCommands();
+  expect(commands).toHaveLength(5);
   const readmeCatalogueDir = path.join(directory, 'readme-catalogue');
   await copyUndatedCatalogue(readmeCatalogueDir);
+  let program: RunningStandalone | undefined;
+  const run = async ({ name, args, env }: ReceivedCommand): Promise<string> => {
+    const command = [name, ...args].join(' ');
+    if (command === 'npm ci') return '';
+    if (name === 'curl') return runCurl(args, program?.api ?? '');
+    if (command === 'npm start') {
+      program = await openStandalone(env);
+      return '';
+    }
+    expect(command).toMatch(/^npm run -s ledger -- /);
+    return (await runLedger(env, ...args.slice(4))).map((line) => `${line}\n`).join('');
+  };
+  const server = createServer(async (request, response) => {
+    const output = await run(JSON.parse(await text(request))).catch((error) => {
+      response.statusCode = 500;
+      return String(error);
+    });
+    response.end(output);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const database = await createMigratedDatabase();
   const settings = {
-    PATH: `${await createCommands()}:/usr/bin:/bin`,
+    PATH: `${await createCommands(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)}:/usr/bin:/bin`,
+    DATABASE_URL: database.url,
     DATA_DIR: path.join(directory, 'readme'),
-    PORT: '0',
-    DRAIN_DELAY_MS: '0',
     OPENAI_BASE_URL: `${provider.address}/v1`,
     CATALOGUE_DIR: readmeCatalogueDir,
   };
-  const shell = spawn('/bin/sh', ['-c', start], {
-    env: settings,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true,
-  });
-  const program = await waitUntilReady(shell);
   try {
-    const env = { ...settings, TEST_API: program.api };
-    const { stdout } = await promisify(execFile)('/bin/sh', ['-e', '-c', commands.join('\n')], { env });
+    const script = commands.join('\n');
+    const { stdout } = await promisify(execFile)('/bin/sh', ['-e', '-c', script], { env: settings });
     const completion = JSON.parse(stdout.trimEnd().split('\n').at(-1) as string);
     expect(completion).toMatchObject({
       model: 'openai/gpt-5.4-mini',
@@ -103,7 +144,7 @@ test('the commands of the README lead from the key of a provider to a response t
     });
     const chat = provider.received.find(([url]) => url === '/v1/chat/completions');
     expect(chat?.[1].authorization).toBe('Bearer sk-your-key');
-    const keys = (await runBuiltLedger(settings, 'keys', '--account', 'team-a')).at(-1);
+    const keys = (await runLedger(settings, 'keys', '--account', 'team-a')).at(-1);
     const cost = completion.usage.cost.toFixed(12).replace(/0+$/, '');
     expect(keys?.trim().split(/ {2,}/)).toEqual([
       'team-a',
@@ -117,8 +158,10 @@ test('the commands of the README lead from the key of a provider to a response t
       'all models',
     ]);
   } finally {
-    process.kill(-(shell.pid as number), 'SIGTERM');
-    await program.stop();
+    server.close();
+    server.closeAllConnections();
+    await program?.close();
+    await database.drop();
   }
 });
 
@@ -130,23 +173,28 @@ describe('a program with a key of Anthropic and a server without a key', () => {
     createTestModel('test/anthropic', [createTestEndpoint('Anthropic', 'anthropic', FLAT)]),
   ];
   let settings: Record<string, string>;
-  let program: BuiltProgram;
+  let database: TestDatabase;
+  let program: RunningStandalone;
   beforeAll(async () => {
     const catalogueDir = path.join(directory, 'catalogue');
     await copyUndatedCatalogue(catalogueDir, MODELS);
+    database = await createMigratedDatabase();
     settings = {
+      DATABASE_URL: database.url,
       DATA_DIR: path.join(directory, 'team'),
       CATALOGUE_DIR: catalogueDir,
-      PATH: process.env.PATH as string,
       OPENAI_BASE_URL: `${provider.address}/v1`,
       ANTHROPIC_BASE_URL: provider.address,
       ANTHROPIC_API_KEY: 'sk-ant',
     };
-    program = await startBuiltProgram(settings);
+    program = await openStandalone(settings);
   });
-  afterAll(() => program.stop());
+  afterAll(async () => {
+    await program.close();
+    await database.drop();
+  });
 
-  const ledger = (...args: readonly string[]) => runBuiltLedger(settings, ...args);
+  const ledger = (...args: string[]) => runLedger(settings, ...args);
   const createKey = async (name: string, ...options: readonly string[]) =>
     (await ledger('keys', 'create', '--account', 'team-b', '--name', name, ...options))[0] as string;
 
@@ -176,8 +224,8 @@ describe('a program with a key of Anthropic and a server without a key', () => {
     const capped = await createKey('ci', '--limit', '0.01');
     const served = { content: 'Hi', cost: 0.004 };
     expect(await stream(capped, 'test/openai')).toEqual(served);
-    await program.stop();
-    program = await startBuiltProgram(settings);
+    await program.close();
+    program = await openStandalone(settings);
     expect(await stream(capped, 'test/anthropic')).toEqual(served);
     expect(await stream(capped, 'test/openai')).toBe(402);
     const restricted = await createKey('night', '--models', 'test/anthropic');

@@ -1,4 +1,4 @@
-/** The built program with real providers and without a payment backend: recorders take the place of the providers. */
+/** The program with real providers and without a payment backend: recorders take the place of the providers. */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -8,12 +8,13 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type AnyModel, type Endpoint, readCatalogue } from '#catalogue';
 import {
-  type BuiltProgram,
   copyUndatedCatalogue,
+  createMigratedDatabase,
   createTestEndpoint,
   createTestModel,
+  openStandalone,
   ProviderRecorder,
-  startBuiltProgram,
+  type RunningStandalone,
 } from '#testing';
 
 /** Only the sandbox serves it. */
@@ -43,24 +44,30 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-interface Program extends BuiltProgram {
+interface Program extends RunningStandalone {
   readonly sandboxPort: number;
 }
 
-/** Starts the program, and waits until it is ready. `{address}` in settings is replaced by that of the recorders. */
+/** Starts the program. `{address}` in settings is replaced by that of the recorders. */
 async function start(settings: Readonly<Record<string, string>>): Promise<Program> {
   const sandboxPort = await findFreePort();
   const resolved = Object.entries(settings).map(([name, value]) => [
     name,
     value.replace('{address}', providers.address),
   ]);
-  const environment = {
+  const database = await createMigratedDatabase();
+  const program = await openStandalone({
     SANDBOX_PORT: String(sandboxPort),
+    DATABASE_URL: database.url,
     DATA_DIR: path.join(directory, 'data'),
     CATALOGUE_DIR: catalogueDir,
     ...Object.fromEntries(resolved),
+  });
+  const close = async () => {
+    await program.close();
+    await database.drop();
   };
-  return { ...(await startBuiltProgram(environment)), sandboxPort };
+  return { ...program, sandboxPort, close };
 }
 
 async function findFreePort(): Promise<number> {
@@ -105,7 +112,7 @@ describe.each<[string, Record<string, string>, string[]]>([
     const account = await readJson(await fetch(`${program.api}/accounts/create`, { method: 'POST' }));
     [key, creditId] = [account.api_key, account.credit_id];
   });
-  afterAll(() => program.stop());
+  afterAll(() => program.close());
 
   async function send(route: string, body?: object) {
     const credential = route.startsWith('/nwc') ? { 'x-credit-id': creditId } : { authorization: `Bearer ${key}` };
@@ -118,7 +125,7 @@ describe.each<[string, Record<string, string>, string[]]>([
     send('/v1/chat/completions', { model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 });
 
   test('starts no sandbox, and says what is real', async () => {
-    expect(program.sandbox).toBeUndefined();
+    expect(program.sandbox).toBe('');
     expect(await findConnectionError(program.sandboxPort)).toBe('ECONNREFUSED');
     expect(program.welcome).toMatch(/^\n {2}Countinghouse with real services\n/);
     for (const slug of slugs) expect(program.welcome).toContain(`${slug} (${providers.address})`);
@@ -200,5 +207,5 @@ test('with ALLOW_SANDBOX=true payments are simulated, and other providers are no
   const methods = await readJson(await fetch(`${program.api}/topup/payment-methods`));
   expect(methods.supported_methods).not.toEqual([]);
   expect((await fetch(`${program.api}/v1/models/test/anthropic`)).status).toBe(404);
-  await program.stop();
+  await program.close();
 });

@@ -55,14 +55,6 @@ export { shiftClock } from './shift-clock.ts';
 export { slowTime } from './slow-time.ts';
 export { TEST_CAUSE } from './test-cause.ts';
 export { waitUntil } from './wait-until.ts';
-export {
-  type BuiltProgram,
-  LEDGER_MAIN,
-  runBuiltLedger,
-  STANDALONE_MAIN,
-  startBuiltProgram,
-  waitUntilReady,
-} from './world/built-program.ts';
 export { dumpDatabase, LogTap } from './world/dump-database.ts';
 export { KeyedRequests } from './world/keyed-requests.ts';
 export {
@@ -83,6 +75,7 @@ export {
 } from './world/payment-scenarios.ts';
 export type { BillLine } from './world/sandbox-bill.ts';
 export { type PayOptions, SandboxWallet } from './world/sandbox-wallet.ts';
+export { openStandalone, type RunningStandalone } from './world/standalone.ts';
 export {
   addPaymentMethods,
   copyCatalogue,
