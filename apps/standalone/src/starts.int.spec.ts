@@ -3,13 +3,17 @@ import 'reflect-metadata';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import timers from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createLog, type Log, readSettings, type Settings } from '#foundation';
 import { openContext, openRole, type ProcessRole } from '#modules';
-import { createTestDatabase, DelayedDatabase, REJECTIONS, type TestDatabase } from '#testing';
+import { createTestDatabase, DelayedDatabase, REJECTIONS, replaceDelays, type TestDatabase } from '#testing';
 import { openGateway } from '../../gateway/src/gateway.ts';
 import { ProjectorModule } from '../../projector/src/projector.module.ts';
 import { SagasModule } from '../../sagas/src/sagas.module.ts';
+
+/** How many times shorter the pauses between attempts are. */
+const ACCELERATION = 20;
 
 const ROLES: Readonly<Record<string, (role: ProcessRole) => Promise<object>>> = {
   gateway: (role) => openGateway(role),
@@ -20,13 +24,19 @@ const ROLES: Readonly<Record<string, (role: ProcessRole) => Promise<object>>> = 
 let dataDir: string;
 let database: TestDatabase;
 let late: DelayedDatabase;
+let restoreDelays: () => void;
 beforeAll(async () => {
+  const pause = timers.setTimeout;
+  restoreDelays = replaceDelays((ms, ...rest) => pause(ms / ACCELERATION, ...rest));
   dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-starts-'));
 });
 beforeEach(async () => {
   database = await createTestDatabase();
 });
-afterAll(() => rm(dataDir, { recursive: true }));
+afterAll(async () => {
+  restoreDelays();
+  await rm(dataDir, { recursive: true });
+});
 
 const readTestSettings = (databaseUrl: string): Settings =>
   readSettings({ PORT: '0', DATA_DIR: dataDir, DATABASE_URL: databaseUrl });

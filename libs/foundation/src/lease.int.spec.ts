@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import timers, { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import pg from 'pg';
 import { WRITE_CONTRACT } from '#eventstore';
 import type { Lease } from '#kernel';
-import { createMigratedDatabase, extendDelay, type TestDatabase, waitUntil } from '#testing';
+import { createMigratedDatabase, extendDelay, replaceDelays, type TestDatabase, waitUntil } from '#testing';
 import { issueFencingToken, LeaseStatus, listUnheldLeases, runWhileLeader, StalledLeaderError } from './lease.ts';
 import type { WorkProbe } from './stall-detector.ts';
 
@@ -15,6 +15,9 @@ const SHORT_MS = 3_000;
 /** Lease duration for tests in which the lease must not expire. The test decides when there are heartbeats. */
 const LONG_MS = 3_600_000;
 const HEARTBEAT_INTERVAL_MS = LONG_MS / 4;
+/** How often standbys try to acquire the lease and leaders check whether they can work, and how often they do so here. */
+const INTERVALS_MS: readonly number[] = [500, 1_000];
+const TEST_INTERVAL_MS = 20;
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/libs/foundation/src/lease.js');
 
 /** A process that competes for a lease, and only records whether it leads. */
@@ -32,7 +35,10 @@ let pool: pg.Pool;
 let contenders: Contender[] = [];
 let name: string;
 let names = 0;
+let restoreDelays: () => void;
 beforeAll(async () => {
+  const pause = timers.setTimeout;
+  restoreDelays = replaceDelays((ms, ...rest) => pause(INTERVALS_MS.includes(ms) ? TEST_INTERVAL_MS : ms, ...rest));
   database = await createMigratedDatabase();
   pool = new pg.Pool({ connectionString: database.url, max: 1 });
 });
@@ -44,6 +50,7 @@ afterEach(async () => {
   contenders = [];
 });
 afterAll(async () => {
+  restoreDelays();
   await pool.end();
   await database.drop();
 });
@@ -267,8 +274,11 @@ describe('a leader that cannot work', () => {
         return roles.length === 1 ? fails() : works();
       },
     });
-    await waitUntil(() => roles.length === 3);
-    expect([roles, leader.turns.length]).toEqual([['leading', 'unable', 'leading'], 2]);
+    // As if the lease had been free for a minute.
+    const isFree = `update leases set ends_at = ends_at - interval '1 minute' where name = $1 and ends_at <= now()`;
+    await waitUntil(async () => roles.length === 1 && (await query(isFree, [name])) === 1);
+    await waitUntil(() => roles.length >= 3);
+    expect([roles.slice(0, 3), leader.turns.length]).toEqual([['leading', 'unable', 'leading'], 2]);
   });
 });
 

@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { type EmbeddedPostgres, StartError, startEmbeddedPostgres } from '#foundation';
@@ -160,12 +161,12 @@ describe('the embedded database', () => {
   });
 
   test('starts a separate server for a copied directory with the pid file of the original', async () => {
+    await (await start()).close();
+    const copied = `${dataDir} copied`;
+    await promisify(execFile)('cp', ['-a', dataDir, copied]); // unlike Node, it preserves the owner
     const original = await start();
-    const copied = await mkdtemp(path.join(tmpdir(), 'countinghouse-copied-'));
-    const startCopy = () => startEmbeddedPostgres(copied, FAST);
-    await (await startCopy()).close();
     await copyFile(pidFile(), path.join(copied, 'postgres/postmaster.pid'));
-    const copy = await startCopy();
+    const copy = await startEmbeddedPostgres(copied, FAST);
     expect(new URL(copy.url).port).not.toBe(new URL(original.url).port);
     await copy.close();
     expect(original.isRunning()).toBe(true);
