@@ -223,16 +223,14 @@ function parseCommand(positionals: readonly string[], optionNames: ReadonlySet<s
 }
 
 /**
- * Runs a command of the ledger command line, such as `verify` or `replay`.
+ * Parses the arguments of the ledger command line, such as `verify` or `replay`.
  * @param args the arguments after `npm run ledger --`
- * @returns false if the command found a problem
+ * @returns a function that runs the command, and resolves to false if the command found a problem
  * @throws Error whose message is for the operator, such as a StartError or an error of `parseArgs`
  */
-export async function runLedgerCommand(
+export function parseLedgerCommand(
   args: string[],
-  env: Readonly<Record<string, string | undefined>>,
-  print: (line: string) => void,
-): Promise<boolean> {
+): (foundation: Foundation, print: (line: string) => void) => Promise<boolean> {
   const types = Object.keys(OPTIONS).map((name) => [name, { type: FLAGS.has(name) ? 'boolean' : 'string' }] as const);
   const parsed = parseArgs({ args, allowPositionals: true, tokens: true, options: Object.fromEntries(types) });
   const { positionals, values } = parsed;
@@ -243,9 +241,24 @@ export async function runLedgerCommand(
   const options = Object.fromEntries(
     Object.entries(values).map(([name, value]) => [name, value === true ? '' : value]),
   );
+  return async (foundation, print) => (await command.run({ foundation, operands, options, print })) !== false;
+}
+
+/**
+ * Runs a command of the ledger command line in an installation.
+ * @param env the settings of the installation
+ * @returns false if the command found a problem
+ * @throws Error whose message is for the operator
+ */
+export async function runLedgerCommand(
+  args: string[],
+  env: Readonly<Record<string, string | undefined>>,
+  print: (line: string) => void,
+): Promise<boolean> {
+  const run = parseLedgerCommand(args);
   const foundation = await openFoundation(readSettings(env), createLog('warn'));
   try {
-    return (await command.run({ foundation, operands, options, print })) !== false;
+    return await run(foundation, print);
   } finally {
     await foundation.close();
   }

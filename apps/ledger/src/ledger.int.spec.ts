@@ -12,7 +12,7 @@ import { issueFencingToken } from '#foundation';
 import { formatUsd, NO_STREAM, type PicoUsd, parseUsd, type StreamHead } from '#kernel';
 import { type Projection, projections, READ_MODEL_CONNECTION_OPTIONS, rebuild } from '#projections';
 import { createIssuedChallenge, TEST_CAUSE, type TestAccount, type TestResponse, TestWorld } from '#testing';
-import { runLedgerCommand as runLedger } from './command-line.ts';
+import { parseLedgerCommand, runLedgerCommand as runLedger } from './command-line.ts';
 import { skipBlockingEvent } from './skip.ts';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps/ledger/src/main.js');
@@ -108,7 +108,8 @@ const environment = () => ({ DATABASE_URL: world.databaseUrl, DATA_DIR: world.fo
 /** Runs a command in this process. */
 async function ledger(...args: string[]): Promise<Ended> {
   const lines: string[] = [];
-  const isRight = await runLedger(args, environment(), (line) => void lines.push(line)).catch((error) => error.message);
+  const run = async () => parseLedgerCommand(args)(world.foundation, (line) => void lines.push(line));
+  const isRight = await run().catch((error) => error.message);
   return { code: isRight === true ? 0 : 1, lines, complaint: typeof isRight === 'string' ? isRight : '' };
 }
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { userInfo } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type TestAccount, TestWorld } from '#testing';
-import { runLedgerCommand } from './command-line.ts';
+import { parseLedgerCommand, runLedgerCommand } from './command-line.ts';
 
 /** A model that costs 0.01 USD per request of any length. */
 const FLAT = { model: 'countinghouse/flat' };
@@ -23,7 +23,7 @@ const environment = () => ({ DATABASE_URL: world.databaseUrl, DATA_DIR: world.fo
 /** Runs a command and returns the lines that it prints. @throws Error with its message for the operator */
 async function ledger(...args: string[]): Promise<string[]> {
   const lines: string[] = [];
-  await runLedgerCommand(args, environment(), (line) => void lines.push(line));
+  await parseLedgerCommand(args)(world.foundation, (line) => void lines.push(line));
   return lines;
 }
 
