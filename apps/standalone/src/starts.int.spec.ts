@@ -3,17 +3,13 @@ import 'reflect-metadata';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import timers from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createLog, type Log, readSettings, type Settings } from '#foundation';
 import { openContext, openRole, type ProcessRole } from '#modules';
-import { createTestDatabase, DelayedDatabase, REJECTIONS, replaceDelays, type TestDatabase } from '#testing';
+import { createTestDatabase, DelayedDatabase, REJECTIONS, shortenDelays, type TestDatabase } from '#testing';
 import { openGateway } from '../../gateway/src/gateway.ts';
 import { ProjectorModule } from '../../projector/src/projector.module.ts';
 import { SagasModule } from '../../sagas/src/sagas.module.ts';
-
-/** How many times shorter the pauses between attempts are. */
-const ACCELERATION = 20;
 
 const ROLES: Readonly<Record<string, (role: ProcessRole) => Promise<object>>> = {
   gateway: (role) => openGateway(role),
@@ -26,8 +22,7 @@ let database: TestDatabase;
 let late: DelayedDatabase;
 let restoreDelays: () => void;
 beforeAll(async () => {
-  const pause = timers.setTimeout;
-  restoreDelays = replaceDelays((ms, ...rest) => pause(ms / ACCELERATION, ...rest));
+  restoreDelays = shortenDelays(20);
   dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-starts-'));
 });
 beforeEach(async () => {

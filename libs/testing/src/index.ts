@@ -21,7 +21,7 @@ export { AUDIO_FORMATS, type AudioFormat, createAudioFile, type TestRecording } 
 export { OPENAPI_STRUCTURE } from './inputs/openapi-structure.ts';
 export { ContractGate } from './provider-contracts/gate.ts';
 export { CHAT_DEVIATIONS, type ListedDeviation, MEDIA_DEVIATIONS } from './provider-contracts/listed-deviations.ts';
-export { extendDelay, extendTimeouts, replaceDelays } from './replace-delays.ts';
+export { extendDelay, extendTimeouts, replaceDelays, shortenDelays } from './replace-delays.ts';
 export { sampleCases, sampleSize, USES_ALL_CASES } from './sample-cases.ts';
 export {
   createCharge,

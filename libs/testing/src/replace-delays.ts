@@ -51,6 +51,15 @@ export function replaceTimeouts(pause: Pause): () => void {
   return () => void Object.assign(globalThis, { setTimeout, clearTimeout });
 }
 
+/**
+ * Makes delays of timers/promises `factor` times shorter, in tasks of this spec file, until the returned function is
+ * called. For tests that wait until something is tried again.
+ */
+export function shortenDelays(factor: number): () => void {
+  const pause = timers.setTimeout as Pause;
+  return replaceDelays((milliseconds, ...rest) => pause(milliseconds / factor, ...rest));
+}
+
 /** Delays that last until a test ends them. */
 export interface ExtendedDelay {
   /** Resolves when the first of them has started. */

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { WRITE_CONTRACT } from '#eventstore';
 import { RELEASE } from '#foundation';
-import { type TestAccount, TestWorld } from '#testing';
+import { shortenDelays, type TestAccount, TestWorld } from '#testing';
 
 let world: TestWorld;
 let database: pg.Client;
@@ -39,7 +39,9 @@ test.each([
   async (_, contract) => {
     const before = await world.fetchBalance(account);
     await accept(contract);
+    const restoreDelays = shortenDelays(20); // the gateway tries to append again
     const { status, headers } = await world.sendChat(account);
+    restoreDelays();
     expect(status).toBe(503);
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
     expect(await checkRelease()).toEqual([503, { ok: false, required: true, version: RELEASE.version }]);
