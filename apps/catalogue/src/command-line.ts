@@ -90,8 +90,8 @@ async function checkLive(directory: string | undefined, day: string, env: Enviro
 
 function listEntries(list: unknown, margin: string): CommandResult {
   const { models, skipped } = importOpenRouterModels(list, margin);
-  const notes = [`${models.length} models`, ...skipped.map((entry) => `skipped: ${entry}`)];
-  return createResult([JSON.stringify(parseModels(models), null, 2)], notes);
+  const messages = [`${models.length} models`, ...skipped.map((entry) => `skipped: ${entry}`)];
+  return createResult([JSON.stringify(parseModels(models), null, 2)], messages);
 }
 
 function createReport(
@@ -99,17 +99,17 @@ function createReport(
   warnings: readonly string[],
   problems: readonly string[],
 ): CommandResult {
-  const notes = [...warnings.map((warning) => `warning: ${warning}`), ...problems];
-  return createResult(results, notes, problems.length > 0 ? 1 : 0);
+  const messages = [...warnings.map((warning) => `warning: ${warning}`), ...problems];
+  return createResult(results, messages, problems.length > 0 ? 1 : 0);
 }
 
 function createResult(
   results: readonly string[],
-  notes: readonly string[] = [],
+  messages: readonly string[] = [],
   exitCode: CommandResult['exitCode'] = 0,
 ): CommandResult {
   const formatLines = (lines: readonly string[]) => lines.map((line) => `${line}\n`).join('');
-  return { exitCode, stdout: formatLines(results), stderr: formatLines(notes) };
+  return { exitCode, stdout: formatLines(results), stderr: formatLines(messages) };
 }
 
 function readList(file: string): unknown {

@@ -8,7 +8,7 @@ import pg from 'pg';
 import { contentMigrations } from '#connectors';
 import { createLog, migrate, readSettings, type SecretWatch } from '#foundation';
 import { openContext, openRole, type ReadinessReport, SETTINGS_READER } from '#modules';
-import { createMigratedDatabase, createTestDatabase, type TestDatabase, waitUntil } from '#testing';
+import { createMigratedDatabase, createTestDatabase, shortenDelays, type TestDatabase, waitUntil } from '#testing';
 import { BackupModule } from './backup.module.ts';
 import { DirectoryStore } from './scheduled/directory-store.ts';
 import { createDecryption, generateKeys } from './scheduled/encryption.ts';
@@ -17,13 +17,16 @@ import { fetchBackup } from './scheduled/fetch-backup.ts';
 let directory: string;
 let database: TestDatabase;
 let env: Record<string, string>;
+let restoreDelays: () => void;
 beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-backup-role-'));
+  restoreDelays = shortenDelays(5);
   database = await createMigratedDatabase();
   const { publicKey } = await generateKeys();
   env = { DATABASE_URL: database.url, BACKUP_DIR: directory, BACKUP_PUBLIC_KEY: publicKey, HEALTH_PORT: '0' };
 });
 afterAll(async () => {
+  restoreDelays();
   await database.drop();
   await rm(directory, { recursive: true });
 });
@@ -66,9 +69,9 @@ afterEach(async () => {
   for (const running of opened.splice(0)) await running.close();
 });
 
-/** Starts a role that makes a backup every second, and whose secrets are in files. */
+/** Starts a role that makes five backups a second, and whose secrets are in files. */
 async function startWatched(variables: Record<string, string>) {
-  const settings = { ...SETTINGS_READER.read(variables), backupEveryMs: 1_000 };
+  const settings = { ...SETTINGS_READER.read(variables), backupEveryMs: 200 };
   let watch: SecretWatch | undefined;
   const running = await openRole('backup', settings, createLog('fatal'), (role) => {
     watch = role.watchSecrets(variables, SETTINGS_READER);

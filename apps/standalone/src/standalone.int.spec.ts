@@ -50,6 +50,7 @@ class Program {
       DATA_DIR: dataDir,
       DRAIN_DELAY_MS: '0',
       CATALOGUE_DAY: TEST_DAY,
+      NODE_COMPILE_CACHE: path.join(directory, 'compile-cache'), // saves a quarter of the later starts
       ...settings,
     };
     this.child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
