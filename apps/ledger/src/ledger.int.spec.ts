@@ -4,14 +4,21 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { Streams } from '#application';
+import { Clock, Streams } from '#application';
 import { verify } from '#audit';
 import { type ChallengeCommand, toPostings } from '#domain';
 import { PostgresEventStore } from '#eventstore';
 import { issueFencingToken } from '#foundation';
 import { formatUsd, NO_STREAM, type PicoUsd, parseUsd, type StreamHead } from '#kernel';
 import { type Projection, projections, READ_MODEL_CONNECTION_OPTIONS, rebuild } from '#projections';
-import { createIssuedChallenge, TEST_CAUSE, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import {
+  createIssuedChallenge,
+  shiftClock,
+  TEST_CAUSE,
+  type TestAccount,
+  type TestResponse,
+  TestWorld,
+} from '#testing';
 import { parseLedgerCommand, runLedgerCommand as runLedger } from './command-line.ts';
 import { skipBlockingEvent } from './skip.ts';
 
@@ -332,7 +339,13 @@ test('autotopup prints every step of an automatic top-up without the secret of t
   const account = await world.createAccount();
   const wallet = await world.createNwcWallet({ mode: 'fails, then pays' });
   await world.connectWallet(account, wallet);
+  const stream = `autotopup-${world.getAccountId(account)}`;
+  await world.waitUntil(async () =>
+    (await world.listEvents()).some((event) => event.stream === stream && event.type === 'WalletAnswered'),
+  );
+  const setBack = shiftClock(world.getService(Clock), 10_000); // the next request is due
   await world.waitUntil(async () => (await world.getAutoTopup(account)).body.last_attempt?.state === 'paid');
+  setBack();
   expect(await ledger('account', account.creditId)).toMatchObject({ code: 0, lines: [world.getAccountId(account)] });
   const { code, lines } = await ledger('autotopup', account.creditId);
   const topup = (await world.getAutoTopup(account)).body.last_attempt.invoice_id;
