@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { money } from '#kernel';
-import { sampleCases, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { sampleCases, slowTime, type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 /** One of the most expensive chat models. */
 const MODEL = 'anthropic/claude-opus-4.7';
@@ -13,6 +13,7 @@ const MEASURED_MODEL = 'anthropic/claude-opus-4.6';
 const PER_TOKEN = 25e-6 * 1.055;
 const ANSWER = 500 * PER_TOKEN;
 const QUESTION = 120e-6;
+const STREAMS = 32;
 
 /** Numbers of gateways among which requests are distributed. */
 const GATEWAYS = sampleCases([3, 1], 1);
@@ -77,23 +78,23 @@ const paidBy = [
   ['the cap of a key', capped],
 ] as const;
 
-/** Sends 64 concurrent requests for streams, distributed among the first `gatewayCount` gateways. */
+/** Sends `STREAMS` concurrent requests for streams, distributed among the first `gatewayCount` gateways. */
 function askForStreams(account: TestAccount, gatewayCount: number): Promise<TestResponse[]> {
   const among = gateways.slice(0, gatewayCount);
-  return ask({ account, lengths: equal(64), more: { stream: true }, directive: 'chunk_delay=5', among });
+  return ask({ account, lengths: equal(STREAMS), more: { stream: true }, directive: 'chunk_delay=5', among });
 }
 
 describe.each(paidBy)('concurrent streams without an output limit, paid by %s', (_, withMoney) => {
   test.each(
     GATEWAYS.flatMap((gatewayCount) => [
-      [70, gatewayCount],
-      [40, gatewayCount],
+      [35, gatewayCount],
+      [20, gatewayCount],
     ]),
   )('cost no more than the money, which suffices for %i streams: %i gateways', async (affordable, gatewayCount) => {
     const account = await withMoney(affordable * (ANSWER + QUESTION));
     const { stop = 0, length = 0, ...others } = ends(await askForStreams(account, gatewayCount));
     expect(stop).toBeGreaterThan(0);
-    expect(stop + length + Object.values(others).reduce((sum, count) => sum + count, 0)).toBe(64);
+    expect(stop + length + Object.values(others).reduce((sum, count) => sum + count, 0)).toBe(STREAMS);
     expect(Object.keys(others).filter((end) => !['402', '503', 'error'].includes(end))).toEqual([]);
     expect(await overrun(account)).toBe(0n);
     expect(Number(await world.fetchBalance(account))).toBeGreaterThanOrEqual(0);
@@ -102,25 +103,22 @@ describe.each(paidBy)('concurrent streams without an output limit, paid by %s', 
 
 test('completes all concurrent non-streaming responses if the balance suffices for them', async () => {
   const account = await world.createAccount(70 * (ANSWER + QUESTION));
-  expect(ends(await ask({ account, lengths: equal(64) }))).toEqual({ stop: 64 });
+  expect(ends(await slowTime(() => ask({ account, lengths: equal(64) })))).toEqual({ stop: 64 });
   const agents = await world.createAccount(1.05);
-  expect(ends(await ask({ account: agents, lengths: equal(8, 16) }))).toEqual({ stop: 8 });
+  expect(ends(await slowTime(() => ask({ account: agents, lengths: equal(8, 16) })))).toEqual({ stop: 8 });
 });
 
 test('completes all concurrent streams even if the balance does not cover the sum of their output limits', async () => {
   const account = await world.createAccount(1);
-  const answers = await ask({ account, lengths: equal(8, 300), more: { stream: true, max_tokens: 32_000 } });
+  const asked = { account, lengths: equal(8, 300), more: { stream: true, max_tokens: 32_000 } };
+  const answers = await slowTime(() => ask(asked));
   expect(ends(answers)).toEqual({ stop: 8 });
 });
 
 test('completes a long response and extends its hold in steps', async () => {
   const account = await world.createAccount(1.05);
-  const [answer] = await ask({
-    account,
-    lengths: [20_000],
-    more: { stream: true },
-    directive: 'chunk_delay=1 chunks=400',
-  });
+  const asked = { account, lengths: [20_000], more: { stream: true }, directive: 'chunk_delay=1 chunks=400' };
+  const [answer] = await slowTime(() => ask(asked));
   expect(answer && finishOf(answer)).toBe('stop');
   const facts = await world.listEvents(account);
   const amounts = facts.flatMap(({ type, data }) =>
@@ -138,7 +136,8 @@ test.each([{ stream: true }, { stream: false }])(
   'ends a response with finish reason length when the money is used up, and charges what was delivered: %j',
   async (more) => {
     const account = await world.createAccount(4_100 * PER_TOKEN);
-    const [answer] = await ask({ account, lengths: [20_000], more, directive: 'chunk_delay=1 chunks=1000' });
+    const asked = { account, lengths: [20_000], more, directive: 'chunk_delay=1 chunks=1000' };
+    const [answer] = await slowTime(() => ask(asked));
     if (!answer) throw new Error('there is no response');
     expect(finishOf(answer)).toBe('length');
     const facts = await world.listEvents(account);
@@ -172,7 +171,7 @@ test('lets a long response use the money that other responses release while it i
   const held = async () => (await world.listEvents(account)).filter(({ type }) => type === 'FundsHeld').length;
   await world.waitUntil(async () => (await held()) === others.lengths.length);
   const long = { account, lengths: [2_500], more, directive: 'chunk_delay=2 chunks=250' };
-  expect(ends(await ask(long))).toEqual({ stop: 1 });
+  expect(ends(await slowTime(() => ask(long)))).toEqual({ stop: 1 });
   expect(ends(await short)).toEqual({ stop: 6 });
 });
 

@@ -1,9 +1,10 @@
 /** Responses that end because their money is used up, while their provider continues to generate and to bill. */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { Streams } from '#application';
 import { verify } from '#audit';
-import { createTestEndpoint, createTestModel, sumUsage, type TestAccount, TestWorld } from '#testing';
+import { createTestEndpoint, createTestModel, slowTime, sumUsage, type TestAccount, TestWorld } from '#testing';
 import { printAccruals } from '../../../ledger/src/accruals.ts';
 
 const MODEL = 'test/talks';
@@ -17,6 +18,8 @@ const FIRST_TOKENS = 1_500;
 const RESERVED_TOKENS = 500;
 /** More than the balance pays for. */
 const AT_ONCE = 20_000;
+
+const STEP_MS = 25;
 
 let open: ServerResponse[] = [];
 /** Words that the provider has sent, and will bill. */
@@ -74,8 +77,8 @@ beforeAll(async () => {
   ]);
   const rich = await world.createAccount(50);
   const messages = [{ role: 'user', content: 'measure' }];
-  for (const model of [MODEL, SILENT])
-    await world.post('/v1/chat/completions', { model, messages, stream: true }, rich);
+  const measure = (model: string) => world.post('/v1/chat/completions', { model, messages, stream: true }, rich);
+  await Promise.all([MODEL, SILENT].map(measure));
 });
 afterAll(async () => {
   await world.close();
@@ -83,17 +86,48 @@ afterAll(async () => {
   await new Promise((closed) => upstream.close(closed));
 });
 
+/**
+ * Lets time pass in steps, but not while a hold is being extended. So each extension is rejected for want of money, and
+ * none because it takes too long.
+ * @param speed by how much faster than usual the time passes
+ */
+function stepTime<T>(work: () => Promise<T>, speed = 1): Promise<T> {
+  const { accounts } = world.getService(Streams);
+  const { run } = accounts;
+  let extensions = 0;
+  const spy = jest.spyOn(accounts, 'run').mockImplementation(async (...args) => {
+    const isExtension = args[1].type === 'ExtendHold';
+    if (isExtension) extensions++;
+    try {
+      return await run.apply(accounts, args);
+    } finally {
+      if (isExtension) extensions--;
+    }
+  });
+  return slowTime(async (advance) => {
+    const timer = setInterval(() => {
+      if (extensions === 0) advance(STEP_MS * speed);
+    }, STEP_MS);
+    try {
+      return await work();
+    } finally {
+      clearInterval(timer);
+      spy.mockRestore();
+    }
+  });
+}
+
 const chat = (account: TestAccount, content: string, more: object) =>
   world.post('/v1/chat/completions', { model: MODEL, messages: [{ role: 'user', content }], ...more }, account);
 
 /** Sends a chat while other requests hold the other money of its account, until the chat has ended. */
-async function askBesideOthers(account: TestAccount, more: object, content = 'Talk') {
+async function askBesideOthers(account: TestAccount, more: object, content = 'Talk', speed = 1) {
   open = [];
   generated = 0;
   const rest = Math.floor(BALANCE_USD / PER_TOKEN) - 12_000 - FIRST_TOKENS - RESERVED_TOKENS - 250;
   const others = [4_000, 4_000, 4_000, rest].map((max_tokens) => chat(account, 'wait', { max_tokens }));
   await world.waitUntil(async () => open.length === others.length);
-  const response = await chat(account, content, more);
+  const response = await stepTime(() => chat(account, content, more), speed);
   for (const each of open) each.writeHead(400).end('{}');
   await Promise.all(others);
   return response;
@@ -113,7 +147,7 @@ test('reasoning before a response starts is charged up to the hold, and ends the
   await world.waitUntil(async () => open.length === 1);
   const other = world.post('/v1/chat/completions', { ...request, max_tokens: 900 }, account);
   await world.waitUntil(async () => open.length === 2);
-  const { status, body } = await reasoning;
+  const { status, body } = await stepTime(() => reasoning);
   expect([status, body.error.code]).toEqual([402, 'insufficient_balance']);
   await world.waitUntil(async () => open[0]?.destroyed === true);
   open[1]?.writeHead(400).end('{}');
@@ -145,7 +179,7 @@ describe('what a provider generates beyond the hold until it is disconnected', (
 
   test('is absorbed by the count of the provider if it has reported one', async () => {
     const account = await world.createAccount(BALANCE_USD);
-    const response = await askBesideOthers(account, { stream: true }, 'Talk at once');
+    const response = await askBesideOthers(account, { stream: true }, 'Talk at once', 3); // waits for five seconds
     const { charge } = await readSettled(account);
     const [paid, cut] = charge.items;
     expect(charge.items.map(({ estimated, absorbed }) => [estimated, absorbed])).toEqual([
