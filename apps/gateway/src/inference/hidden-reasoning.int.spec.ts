@@ -1,5 +1,6 @@
 /** A model with hidden reasoning. The cost of the reasoning is known only at the end of a response. */
-import { createServer, type ServerResponse } from 'node:http';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as thinking } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
@@ -36,7 +37,7 @@ const MODELS = [
 /** No other timeouts last as long. */
 const [TOTAL_MS, IDLE_MS] = [599_000, 59_000];
 /** How long a response is still read after its client has disconnected, at the gateway of these tests. */
-const DRAIN_MS = 400;
+const DRAIN_MS = 300;
 const THINKS_MS = 300;
 /** The maximum of reasoning tokens per second in an estimate. */
 const FASTEST = 300;
@@ -47,8 +48,6 @@ const FILLING = Array.from({ length: 110 }, () => 'much to say '.repeat(8_000));
 /** The responses of which the provider has sent nothing yet, and those that it has sent except for their end. */
 let silent: ServerResponse[] = [];
 let open: ServerResponse[] = [];
-/** The last response with more text than its receiver accepts, once the provider has nothing to add. */
-let full: ServerResponse | undefined;
 
 /**
  * Simulates a provider whose model reasons before or after its first chunks. Then the provider sends the rest of the
@@ -73,7 +72,6 @@ const upstream = createServer(async (request, response) => {
     usage: { prompt_tokens: 9, completion_tokens: 20_001, total_tokens: 20_010, ...details },
   });
   response.end('data: [DONE]\n\n');
-  if (asked.includes('much')) full = response;
 });
 
 function chunk(response: ServerResponse, more: object): void {
@@ -144,22 +142,35 @@ test('estimates at most 300 reasoning tokens/s after responses that reasoned bef
   expect(thoughts).toBeLessThanOrEqual(seconds * FASTEST);
 });
 
+/** Returns the next response that the server on this port begins. */
+function catchResponse(port: number): Promise<ServerResponse> {
+  return new Promise((resolve) => {
+    const onRequest = (message: unknown) => {
+      const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
+      if (request.socket.localPort !== port) return;
+      unsubscribe('http.server.request.start', onRequest);
+      resolve(response);
+    };
+    subscribe('http.server.request.start', onRequest);
+  });
+}
+
 test('charges a client that reads nothing before the timeout for the reasoning that the provider reports', async () => {
   const account = await world.createAccount(5.25);
   const { hostname, port } = new URL(world.api);
   const limit = extendTimeouts(TOTAL_MS);
   const body = JSON.stringify({ model: MODEL, stream: true, messages: [{ role: 'user', content: 'much' }] });
+  const begun = catchResponse(Number(port));
   const reader = connect(Number(port), hostname).pause();
   const head = ['POST /v1/chat/completions HTTP/1.1', `host: ${hostname}`, `authorization: Bearer ${account.apiKey}`];
   reader.write(
     `${[...head, 'content-type: application/json', `content-length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`,
   );
-  let [left, unchanged] = [0, 0];
+  const gateway = await begun;
+  let full = 0;
   await world.waitUntil(() => {
-    const { writableLength = 0 } = full ?? {};
-    unchanged = writableLength > 0 && writableLength === left ? unchanged + 1 : 0;
-    left = writableLength;
-    return unchanged === 300; // the gateway reads no more either: it waits neither for money nor for a token count
+    full = gateway.writableNeedDrain ? full + 1 : 0;
+    return full === 10; // the buffers of the client are full, so the gateway reads no more
   });
   limit.end();
   await world.waitUntil(async () => (await world.listEvents(account)).at(-1)?.type === 'HoldSettled');
@@ -359,19 +370,28 @@ describe('a response of which nothing has arrived', () => {
       ],
     ],
   ])('costs at most the reasoning that its request permits: %d tokens', (permitted, bodies) => {
-    test.each(bodies.map((body) => [JSON.stringify(body), body]))('%s', async (_, body) => {
-      const { path, ...settings } = body as { readonly path: string };
-      const input = path === '/v1/completions' ? { prompt: 'think in silence' } : { messages: MESSAGES };
-      const account = await world.createAccount(1.05);
-      await leave(
-        account,
-        { ...(path === '/v1/responses' ? { input: 'think in silence' } : input), ...settings },
-        { path, at: draining },
-      );
-      const { usage } = await readCharge(account);
-      expect(usage.input).toBeGreaterThan(0);
-      expect(usage.reasoning ?? 0).toBeLessThanOrEqual(permitted);
-      expect(usage.reasoning ?? 0).toBeGreaterThanOrEqual(Math.min(permitted, LEAST_THOUGHTS));
+    const costs = new Map<object, Awaited<ReturnType<typeof readCharge>>>();
+
+    /** All requests wait for their responses at the same time. */
+    beforeAll(async () => {
+      silent = [];
+      const haveArrived = () => world.waitUntil(() => silent.length === bodies.length);
+      const leaving = bodies.map(async (body) => {
+        const { path, ...settings } = body as { readonly path: string };
+        const input = path === '/v1/completions' ? { prompt: 'think in silence' } : { messages: MESSAGES };
+        const account = await world.createAccount(1.05);
+        const request = { ...(path === '/v1/responses' ? { input: 'think in silence' } : input), ...settings };
+        await leave(account, request, { path, at: draining, until: haveArrived });
+        costs.set(body, await readCharge(account));
+      });
+      await Promise.all(leaving);
+    });
+
+    test.each(bodies.map((body) => [JSON.stringify(body), body] as const))('%s', (_, body) => {
+      const { input, reasoning = 0 } = costs.get(body)?.usage ?? {};
+      expect(input).toBeGreaterThan(0);
+      expect(reasoning).toBeLessThanOrEqual(permitted);
+      expect(reasoning).toBeGreaterThanOrEqual(Math.min(permitted, LEAST_THOUGHTS));
     });
   });
 
