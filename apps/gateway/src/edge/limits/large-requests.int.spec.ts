@@ -53,9 +53,10 @@ describe('a model name of 24 MB', () => {
 
   test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])('gets 400 with a key at %s', async (route) => {
     const body = LARGE.replace('"messages"', '"input":"Hello","messages"');
+    const { apiKey } = await world.createAccount(1.05); // an account waits between large bodies
     const { status, body: answer } = await world.send('POST', route, {
       body,
-      headers: { authorization: `Bearer ${account.apiKey}` },
+      headers: { authorization: `Bearer ${apiKey}` },
     });
     expect([status, answer.error.param]).toEqual([400, 'model']);
   });
