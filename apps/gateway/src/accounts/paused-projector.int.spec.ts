@@ -2,11 +2,12 @@
  * While no read model advances, commands return their results. Reads of the balance, the keys and the history report
  * that they may be outdated.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { CommandBus } from '@nestjs/cqrs';
 import pg from 'pg';
 import { OpenAccount } from '#application';
 import { createRootCause } from '#kernel';
+import { ProjectionProgress } from '#projections';
 import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const TESTS = 8;
@@ -31,7 +32,21 @@ afterAll(async () => {
 });
 beforeEach(() => {
   ({ account, keyId } = prepared.pop() as (typeof prepared)[0]);
+  endWaits();
 });
+afterEach(() => void jest.restoreAllMocks());
+
+/** Checks the read models only once instead of waiting for them: no wait would be long enough. */
+function endWaits(): void {
+  const { waitUntilApplied } = ProjectionProgress.prototype;
+  jest.spyOn(ProjectionProgress.prototype, 'waitUntilApplied').mockImplementation(function (
+    this: ProjectionProgress,
+    projections,
+    position,
+  ) {
+    return waitUntilApplied.call(this, projections, position, 0, true);
+  });
+}
 
 const stand = () => lock.query('begin; lock table books.checkpoints in exclusive mode');
 
@@ -138,6 +153,7 @@ describe('while the projector is paused, the gateway', () => {
     expect(asked[0]?.body.error).toMatchObject({ type: 'unavailable', metadata: { error_type: 'server' } });
     expect((await world.sendChat({ ...made, apiKey: 'sk-of-nobody' })).status).toBe(503);
     await lock.query('rollback');
+    jest.restoreAllMocks();
     try {
       await world.waitUntil(async () => (await world.sendChat(made)).status === 402);
       expect((await world.sendChat({ ...made, apiKey: 'sk-of-nobody' })).status).toBe(401);

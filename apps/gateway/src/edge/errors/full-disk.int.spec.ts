@@ -1,17 +1,20 @@
 /**
  * The event store stops accepting writes while requests are running. PostgreSQL rejects each append as for a full disk.
- * The responses arrive while it does. account-payer.spec.ts checks their time limit of 10 s exactly.
+ * The responses arrive while it does. account-payer.spec.ts checks their time limit exactly.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import pg from 'pg';
+import { Streams } from '#application';
 import type { EventStore } from '#kernel';
-import { extendDelay, type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { extendDelay, extendTimeouts, type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const FUNDS = 1.05;
 /** The provider generates until the disk is full. */
 const LATENCY_MS = 1_500;
 const LATENCY = `latency=${LATENCY_MS} tokens=3`;
 const CHUNK_DELAY_MS = 300;
+/** How long a response waits for the event store. */
+const STORE_LIMIT_MS = 8_000;
 
 let world: TestWorld;
 let database: pg.Client;
@@ -45,6 +48,43 @@ const count = async (type: string) => (await types()).filter((each) => each === 
 const waitForHolds = (holds: number) => world.waitUntil(async () => (await count('FundsHeld')) === holds);
 const balance = async () => (await world.post('/credits/balance', undefined, account)).body;
 
+type Append = EventStore['append'];
+
+/** Replaces `append` of the event store while `work` runs. */
+async function withAppend<T>(replace: (append: Append) => Append, work: () => Promise<T>): Promise<T> {
+  const store = world.foundation.store as { append: Append };
+  const { append } = store;
+  store.append = replace(append.bind(store));
+  try {
+    return await work();
+  } finally {
+    store.append = append;
+  }
+}
+
+/** Fills the disk and then lets requests end. Ends the limit of their responses once all of them wait for the store. */
+async function outlast<T>(holds: number, letEnd: () => void, responses: Promise<T>): Promise<T> {
+  const { accounts } = world.getService(Streams);
+  const run = jest.spyOn(accounts, 'run');
+  const limit = extendTimeouts(STORE_LIMIT_MS);
+  const countEnding = () => {
+    const ended = run.mock.calls.flatMap(([, { type, data }]) =>
+      type === 'SettleHold' || type === 'ReleaseHold' ? [data.holdId] : [],
+    );
+    return new Set(ended).size;
+  };
+  try {
+    await fillDisk();
+    letEnd();
+    await world.waitUntil(() => countEnding() === holds);
+    limit.end();
+    return await responses;
+  } finally {
+    limit.end();
+    run.mockRestore();
+  }
+}
+
 /** Whether the response is the documented 503. */
 function expectUnavailable({ status, headers, body }: TestResponse): void {
   expect([status, body.error.type]).toEqual([503, 'unavailable']);
@@ -59,9 +99,7 @@ describe('a full disk', () => {
     const generation = extendDelay(LATENCY_MS);
     const sent = [world.sendChat(account, LATENCY), ask(), world.sendChat(account, 'fault=500')];
     await waitForHolds(3);
-    await fillDisk();
-    generation.end();
-    for (const response of await Promise.all(sent)) expectUnavailable(response);
+    for (const response of await outlast(3, generation.end, Promise.all(sent))) expectUnavailable(response);
     await freeDisk();
     await world.waitUntil(async () => {
       const { balance: available, held_usd } = await balance();
@@ -93,10 +131,11 @@ describe('a full disk', () => {
     const silent = world.sendChat(account, LATENCY, stream);
     await waitForHolds(2);
     await pauses.started;
-    await fillDisk();
-    pauses.end();
-    generation.end();
-    const [ended, other] = await Promise.all([begun, silent]);
+    const letEnd = () => {
+      pauses.end();
+      generation.end();
+    };
+    const [ended, other] = await outlast(2, letEnd, Promise.all([begun, silent]));
     expect(ended.status).toBe(200);
     expect(ended.events.at(-1)).toMatchObject({ error: { type: 'unavailable' } });
     await freeDisk();
@@ -107,23 +146,21 @@ describe('a full disk', () => {
 
 describe('a charge that is stored, but confirmed too late', () => {
   test('is reversed, for the account, for its key and in the history', async () => {
-    const store = world.foundation.store as { append: EventStore['append'] };
-    const { append } = store;
-    const isSettlement = (events: Parameters<EventStore['append']>[2]) =>
-      events.some(({ type }) => type === 'HoldSettled');
+    const limit = extendTimeouts(STORE_LIMIT_MS);
     const lost = Promise.withResolvers<void>();
-    store.append = async (...args) => {
-      const head = await append.apply(store, args);
-      if (isSettlement(args[2])) await lost.promise; // stored, but there is no response
-      return head;
-    };
-    try {
+    const loseConfirmation =
+      (append: Append): Append =>
+      async (...args) => {
+        const head = await append(...args);
+        if (!args[2].some(({ type }) => type === 'HoldSettled')) return head;
+        limit.end();
+        await lost.promise; // stored, but there is no response
+        return head;
+      };
+    await withAppend(loseConfirmation, async () => {
       expectUnavailable(await world.sendChat(account, 'tokens=3'));
       expect(await types()).toEqual(['FundsHeld', 'HoldSettled']);
-    } finally {
-      lost.resolve();
-      store.append = append;
-    }
+    }).finally(lost.resolve);
     await world.waitUntil(async () => (await count('ChargeReversed')) === 1);
     expect(await types()).toEqual(['FundsHeld', 'HoldSettled', 'ChargeReversed']);
     await world.waitUntil(async () => (await world.get('/queries/history', account)).body.data.length === 2);
@@ -138,21 +175,19 @@ describe('a charge that is stored, but confirmed too late', () => {
 describe('a charge that fails because of a programming error', () => {
   /** Sends a chat whose charge cannot be appended, or not confirmed. Counts the attempts to append it. */
   async function sendWithFailingCharge(isStored: boolean) {
-    const store = world.foundation.store as { append: EventStore['append'] };
-    const { append } = store;
     let charges = 0;
-    store.append = async (...args) => {
-      const isCharge = args[2].some(({ type }) => type === 'HoldSettled');
-      if (!isCharge) return append.apply(store, args);
-      charges++;
-      if (isStored) await append.apply(store, args);
-      throw new TypeError('x is not a function');
-    };
-    try {
-      return { response: await world.sendChat(account, 'tokens=3'), charges };
-    } finally {
-      store.append = append;
-    }
+    const failCharge =
+      (append: Append): Append =>
+      async (...args) => {
+        if (!args[2].some(({ type }) => type === 'HoldSettled')) return append(...args);
+        charges++;
+        if (isStored) await append(...args);
+        throw new TypeError('x is not a function');
+      };
+    return withAppend(failCharge, async () => {
+      const response = await world.sendChat(account, 'tokens=3');
+      return { response, charges };
+    });
   }
 
   test.each([

@@ -3,6 +3,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@
 import { PostgresIdempotencyStore } from '#connectors';
 import { extendDelay, KeyedRequests, type TestAccount, type TestResponse } from '#testing';
 
+/** How long a delivered response is found by requests that wait for it. */
+const RETENTION_MS = 10_000;
+
 let requests: KeyedRequests;
 let key: TestAccount & { readonly id: string };
 beforeAll(async () => {
@@ -92,9 +95,12 @@ describe.each([
   });
 
   test('a request is a new one once the response was delivered', async () => {
+    const retention = extendDelay(RETENTION_MS);
     const answers = [await send('', form), await send('', form)];
     expect(answers.map(isReplay)).toEqual([false, false]);
     expect([await holds(), await requests.countBilledCalls()]).toEqual([2, 2]);
+    expect(await requests.listClaims()).toHaveLength(1);
+    retention.end();
     await requests.world.waitUntil(async () => (await requests.listClaims()).length === 0);
   });
 });
