@@ -36,12 +36,14 @@ test('a gateway that has just started knows the lengths per choice and the speed
   const first = await hold(poor, world.api);
   expect(first.stopPrice).toBeUndefined();
   expect(Number(first.amount) / 1e12).toBeGreaterThan(1_500 * USD_PER_TOKEN);
-  for (let count = 0; count < 20; count++) {
+  const measure = () => {
     const more = { model: MODEL, n: CHOICES, max_tokens: 2_000, stream: true };
     // A provider that pauses: the speed of a response that its client delays is not measured.
     const directive = `tokens=${TOKENS_PER_CHOICE} chunks=10 chunk_delay=20`;
-    expect((await world.sendChat(account, directive, more)).status).toBe(200);
-  }
+    return world.sendChat(account, directive, more);
+  };
+  const measured = await Promise.all(Array.from({ length: 20 }, measure));
+  expect(measured.map(({ status }) => status)).toEqual(Array(20).fill(200));
   const isShared = async (name: string, count: number) => {
     const { rows } = await pool.query('select count(*)::int as shared from limits.samples where name like $1', [name]);
     return rows[0].shared >= count;

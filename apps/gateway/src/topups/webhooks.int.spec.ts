@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { readPayments } from '#catalogue';
-import { getCoin, type RequestedTopup, SandboxWallet, ScenarioRunner, TestWorld } from '#testing';
+import { getCoin, type RequestedTopup, SandboxWallet, ScenarioRunner, sampleCases, TestWorld } from '#testing';
 
 const HOOKS = '/topup/webhooks/btcpay';
 const SECRET = 'sandbox';
@@ -89,9 +89,8 @@ describe('a webhook', () => {
       ...Array.from(body, (_, at) => () => post(turned(body, at), signature)),
       ...Array.from(signature, (_, at) => () => post(body, turned(Buffer.from(signature), at).toString('latin1'))),
     ];
-    const statuses = new Set<number>();
-    for (const send of forged) statuses.add(await send());
-    expect([...statuses]).toEqual([401]);
+    const statuses = await Promise.all(sampleCases(forged, 80).map((send) => send()));
+    expect(new Set(statuses)).toEqual(new Set([401]));
     await another();
     expect(factsOf(asked)).toEqual(['InvoiceIssued']);
     await post(body);
