@@ -26,11 +26,12 @@ import {
   readChallenges,
   readKeys,
 } from '#projections';
+import { sampleSize } from '../../testing/src/sample-cases.ts';
 import { createHistoryArbitrary, type History } from '../../testing/src/scenarios/histories.ts';
 import type { HistoryEvent } from '../../testing/src/scenarios/history-builder.ts';
 import { ReadModelTables, splitIntoBatches } from '../../testing/src/world/read-model-tables.ts';
 
-const RUNS = 5;
+const RUNS = sampleSize(5, 2);
 const TIME_LIMIT_MS = 3_000;
 const FRIDAY = '2026-11-20T12:00:00.000Z';
 const SATURDAY = '2026-11-21T12:00:00.000Z';
