@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI, { APIError } from 'openai';
+import { Clock } from '#application';
 import { money } from '#kernel';
-import { type TestAccount, TestWorld, timeOut } from '#testing';
+import { shiftClock, type TestAccount, TestWorld, timeOut } from '#testing';
 
 const SMALL = 'openai/text-embedding-3-small';
 const LARGE = 'openai/text-embedding-3-large';
@@ -19,13 +20,13 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const embed = (input: unknown, more: object = {}, by = account, api = world.api) =>
-  world.post('/v1/embeddings', { model: SMALL, input, ...more }, by, api);
+const embed = (input: unknown, more: object = {}, by = account) =>
+  world.post('/v1/embeddings', { model: SMALL, input, ...more }, by);
 
 /** Sends one request of a new account. Returns its response, the events after its hold, its record and its cost. */
-async function exchange(input: unknown, more: object = {}, api = world.api) {
+async function exchange(input: unknown, more: object = {}) {
   const by = await world.createAccount(1.05);
-  const answer = await embed(input, more, by, api);
+  const answer = await embed(input, more, by);
   const facts = await world.listEvents(by);
   const held = facts.findIndex(({ type }) => type === 'FundsHeld');
   const [record] = (await world.get('/queries/history', by)).body.data;
@@ -235,11 +236,16 @@ describe('embeddings of a faulty provider', () => {
 
 describe('a model of several providers', () => {
   const PROVIDERS = ['deepinfra', 'openrouter'] as const;
-  /** Uses a new gateway each time, because a gateway avoids a provider for a while after a failure. */
-  const asked = async (directive: string, more: object = {}) => {
-    const input = [`[[sandbox ${directive}]]`, 'one two'];
-    return exchange(input, { model: QWEN, dimensions: 8, ...more }, await world.addGateway());
-  };
+  /** A gateway avoids a provider for at most this long after a failure. */
+  const MAX_PAUSE_MS = 60_000;
+  let resetClock = () => {};
+  beforeEach(() => {
+    resetClock = shiftClock(world.getService(Clock), MAX_PAUSE_MS); // further than for the test before
+  });
+  afterAll(() => resetClock());
+
+  const asked = (directive: string, more: object = {}) =>
+    exchange([`[[sandbox ${directive}]]`, 'one two'], { model: QWEN, dimensions: 8, ...more });
   const tries = (charge: { attempts: readonly { provider: string; outcome: string }[] }) =>
     charge.attempts.map(({ provider, outcome }) => [provider, outcome]);
 
@@ -329,7 +335,8 @@ test('records exactly the cost that the providers bill', async () => {
   await world.bill.clear();
   const by = await world.createAccount(1.05);
   const inputs = ['one', ['one', 'two three'], [1, 2, 3], [[1], [2, 3]], '[[sandbox fault=500]]', 'é '.repeat(99)];
-  for (const model of [SMALL, LARGE, ADA, QWEN]) for (const input of inputs) await embed(input, { model }, by);
+  const models = [SMALL, LARGE, ADA, QWEN];
+  await Promise.all(models.flatMap((model) => inputs.map((input) => embed(input, { model }, by))));
   const facts = await world.listEvents(by);
   const costs = facts.flatMap(({ type, data }) => (type === 'HoldSettled' ? [BigInt(data.charge.cost)] : []));
   const { total_usd, lines } = await world.bill.fetchTotal();

@@ -15,7 +15,7 @@ import {
 } from './subject.ts';
 
 const APPENDERS = 8;
-const APPENDS_EACH = 200;
+const APPENDS_EACH = 100;
 const STREAMS_EACH = 4;
 /** Once in this many appends to its own streams, each appender also appends to a stream that all appenders share. */
 const SHARED_EVERY = 10;

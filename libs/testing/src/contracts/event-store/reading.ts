@@ -16,7 +16,7 @@ import {
 
 /** Longer than a page of any adapter. */
 const LONG_STREAM = 2_600;
-const STREAMS = 500;
+const STREAMS = 200;
 const APPENDS_EACH = 4;
 const EVENTS_EACH = 2;
 
