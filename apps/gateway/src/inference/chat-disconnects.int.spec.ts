@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { money } from '#kernel';
-import { extendTimeouts, sumUsage, type TestAccount, TestWorld, timeOut } from '#testing';
+import { extendTimeouts, slowTime, sumUsage, type TestAccount, TestWorld, timeOut } from '#testing';
 
 /** No other timeout lasts as long. */
 const DRAIN_MS = 119_000;
@@ -74,8 +74,10 @@ describe('a client that disconnects', () => {
   ])('pays for the complete response if the provider continues to bill: %s', async (_, directive, stream, enough) => {
     await world.bill.clear();
     const account = await world.createAccount(1.05);
-    await leave(account, { directive, stream, enough, model: BILLS_ON });
-    const { charged, charge, record } = await settled(account);
+    const { charged, charge, record } = await slowTime(async () => {
+      await leave(account, { directive, stream, enough, model: BILLS_ON });
+      return settled(account);
+    });
     const tokens = Number(/tokens=(\d+)/.exec(directive)?.[1]);
     expect(charge).toMatchObject({ items: [{ estimated: false, usage: { output: tokens } }], price: charged });
     expect(charge.errorCode).toBeUndefined();
@@ -114,10 +116,13 @@ describe('a client that disconnects', () => {
   test('pays for what has arrived when the drain timeout ends', async () => {
     const account = await world.createAccount(1.05);
     const drain = extendTimeouts(DRAIN_MS);
-    await leave(account, { directive: 'tokens=900 chunk_delay=30', stream: true, enough: '"comes ', model: BILLS_ON });
-    await drain.started;
-    drain.end();
-    const { charge, record } = await settled(account);
+    const leaving = { directive: 'tokens=900 chunk_delay=30', stream: true, enough: '"comes ', model: BILLS_ON };
+    const { charge, record } = await slowTime(async () => {
+      await leave(account, leaving);
+      await drain.started;
+      drain.end();
+      return settled(account);
+    });
     expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'client_disconnected' });
     expect(sumUsage(charge).output).toBeGreaterThan(2);
     expect(sumUsage(charge).output).toBeLessThan(900);
