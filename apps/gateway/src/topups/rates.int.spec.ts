@@ -27,11 +27,8 @@ async function changeRates(rates: object): Promise<void> {
   expect((await world.send('PUT', '/rates', { api: world.sandbox, body: rates })).status).toBe(200);
 }
 
-/** Creates a top-up, by default on a new gateway. */
-async function topUp(currency = 'USD', amount = 1, method = 'btc-lightning', gateway?: string) {
-  const api = gateway ?? (await world.addGateway());
-  return world.post(`/topup/create/${method}`, { amount, currency }, account, api);
-}
+const topUp = (currency = 'USD', amount = 1, method = 'btc-lightning', gateway = world.api) =>
+  world.post(`/topup/create/${method}`, { amount, currency }, account, gateway);
 
 test('credits a payment at the current rate if it settles over a minute after the expiry of its invoice', async () => {
   const { body: invoice } = await topUp();
@@ -60,11 +57,13 @@ describe('a top-up', () => {
   test('has the same rate on all gateways, of quotes that were fetched at most 10 s before', async () => {
     expect((await topUp()).body.crypto_amount_due).toBe(0.00001);
     await changeRates({ btc_usd: '85000' });
-    expect((await topUp('USD', 85)).body.crypto_amount_due).toBe(0.00085);
+    const gateways = [world.api, await world.addGateway()];
+    for (const gateway of gateways)
+      expect((await topUp('USD', 85, 'btc-lightning', gateway)).body.crypto_amount_due).toBe(0.00085);
     // As after 10 s.
     await database.query(`update public.rate_quotes
       set fetched_at = fetched_at - 10000, quoted_at = quoted_at - 10000, next_fetch_at = next_fetch_at - 10000`);
-    for (const gateway of [world.api, await world.addGateway()])
+    for (const gateway of gateways)
       expect((await topUp('USD', 85, 'btc-lightning', gateway)).body.crypto_amount_due).toBe(0.001);
     const { data } = (await world.listEvents()).findLast(({ type }) => type === 'InvoiceIssued') as {
       data: { at: string; rate: { at: string } };
@@ -91,13 +90,12 @@ describe('a top-up', () => {
   ])('is rejected while the sources %s, in every currency, and no invoice is created', async (_, rates, message) => {
     await setRates(rates);
     const before = await world.listEvents();
-    const gateway = await world.addGateway();
     for (const [currency, amount] of [
       ['USD', 1],
       ['SATS', 1000],
       ['BTC', 0.00001],
     ] as const) {
-      const { status, body, headers } = await topUp(currency, amount, 'btc-lightning', gateway);
+      const { status, body, headers } = await topUp(currency, amount);
       expect([status, Number(headers.get('retry-after')) >= 1]).toEqual([503, true]);
       expect(body).toMatchObject({ status: 'error', statusCode: 503, message: expect.stringMatching(message) });
       expect(body.message).toMatch(/^No exchange rate is available at the moment/);
