@@ -44,7 +44,7 @@ describe('a node that is suspended or disconnected', () => {
   });
 
   test('makes a read fail, instead of returning no events, if the store is closed during the read', async () => {
-    const store = open(`esdb://${cable.address}?tls=false`);
+    const store = open(`esdb://${cable.address}?tls=false&keepAliveInterval=200&keepAliveTimeout=200`);
     await store.append('account-1', NO_STREAM, [fact()]);
     cable.interrupt();
     const head = store.readHead('account-1');
