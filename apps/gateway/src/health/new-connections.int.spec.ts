@@ -1,16 +1,23 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import pg from 'pg';
+import { ConnectionProbe } from '#postgres';
 import { createTestDatabase, TestWorld } from '#testing';
 
 let world: TestWorld;
 let admin: pg.Client;
 beforeAll(async () => {
+  // Each check of the readiness opens a connection, instead of one in two seconds.
+  const { check } = ConnectionProbe.prototype;
+  jest.spyOn(ConnectionProbe.prototype, 'check').mockImplementation(function (this: ConnectionProbe) {
+    return check.call(Object.create(this, { lastAttempt: { value: undefined, writable: true } }));
+  });
   world = await TestWorld.open();
   const url = Object.assign(new URL(world.databaseUrl), { username: 'postgres', pathname: '/postgres' });
   admin = new pg.Client({ connectionString: url.href });
   await admin.connect();
 });
 afterAll(async () => {
+  jest.restoreAllMocks();
   await admin.end();
   await world.close();
 });
