@@ -157,12 +157,15 @@ describe('the shipped lookups', () => {
   test('have patterns that take linear time for long inputs', () => {
     const patterns = [
       ...JSON.stringify(dataEndpoints.map(({ parameters }) => parameters)).matchAll(/"pattern":("(?:[^"\\]|\\.)+")/g),
-    ].map(([, pattern = '']) => new RegExp(JSON.parse(pattern), 'u'));
+    ].map(([, pattern = '']) => pattern);
     expect(patterns.length).toBeGreaterThan(9);
+    const expressions = [...new Set(patterns)].map((pattern) => new RegExp(JSON.parse(pattern), 'u'));
     const long = 1_000_000; // quadratic work would take longer than a test may
     for (const start of ['', 'a@', 'https://', 'https://www.reddit.com/'])
-      for (const part of ['.', 'a', 'a.', '1', '-.', 'x.com.', ':1', '@a.'])
-        for (const pattern of patterns) pattern.test(`${start}${part.repeat(long / part.length)}\n`);
+      for (const part of ['.', 'a', 'a.', '1', '-.', 'x.com.', ':1', '@a.']) {
+        const text = `${start}${part.repeat(long / part.length)}\n`;
+        for (const expression of expressions) expression.test(text);
+      }
   });
 
   test.each([

@@ -1,6 +1,9 @@
 /** What an API key permits: its list of models and its block, on several gateways and by every paid route. */
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { createForm, PIXEL, type TestAccount, TestWorld } from '#testing';
+import { Streams } from '#application';
+import { UNRESTRICTED_ACCESS } from '#domain';
+import { createForm, PIXEL, TEST_CAUSE, type TestAccount, TestWorld } from '#testing';
 
 let world: TestWorld;
 let apis: readonly string[];
@@ -284,7 +287,14 @@ describe('the list of keys', () => {
   });
 
   test('has at most 100 keys per page, also for an account with more', async () => {
-    for (let i = 0; i < 100; i++) await manage('POST', '/keys', { name: `k${i}` }, owner);
+    const { accounts } = world.getService(Streams);
+    const secret = { key: '', box: '' };
+    const unlimited = { limit: null, resetPeriod: null, expireAt: null, ...UNRESTRICTED_ACCESS };
+    for (let i = 0; i < 100; i++) {
+      const key = { keyId: randomUUID(), name: `k${i}`, hash: randomUUID(), secret, ...unlimited };
+      const data = { key, at: new Date().toISOString() };
+      await accounts.run(world.getAccountId(owner), { type: 'CreateKey', data }, TEST_CAUSE);
+    }
     for (const query of ['', '?page_count=1000']) {
       const { data, pagination } = await list(query);
       expect([data.length, pagination.total, pagination.total_pages]).toEqual([100, 101, 2]);

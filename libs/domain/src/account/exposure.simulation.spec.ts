@@ -42,6 +42,14 @@ const MEASURED: MeasuredModel = { ...MODEL, measuredLengths: TYPICAL_LENGTHS, me
 /** A length that exceeds nine tenths of the measured ones. */
 const ABOVE_P90 = (TYPICAL_LENGTHS.toSorted((a, b) => a - b)[54] as number) + 1;
 
+/** Numbers of responses, and how many of them the money affords. */
+const VARYING_WAVES = [
+  [64, 40],
+  [64, 70],
+  [200, 40],
+  [200, 70],
+] as const;
+
 const { stackTraceLimit } = Error;
 beforeAll(() => {
   Error.stackTraceLimit = 0; // rejections are frequent here
@@ -158,12 +166,7 @@ describe.each(PAYERS)('with $payer', ({ gateways, isLimited }) => {
   });
   test('with varying lengths, truncated responses take at most 12 % of the money, and nine tenths of what it affords are complete', () => {
     const shares: number[] = [];
-    for (const [count, affordable] of [
-      [64, 40],
-      [64, 70],
-      [200, 40],
-      [200, 70],
-    ] as const) {
+    for (const [count, affordable] of sampleCases(VARYING_WAVES, 2)) {
       const runs = AVERAGED_SEEDS.map((seed) => {
         const lengths = sampleLengths(count, createRandom(seed));
         const amount = priceAverage(lengths, affordable);
