@@ -45,6 +45,8 @@ afterAll(() => world.close());
 
 /** The exchange rate of the sandbox. */
 const SATS_PER_USD = 1_000;
+/** Number of lookups that an account pays for, unless all cases are tested. */
+const CHARGED_LOOKUPS = 30;
 /** Number of lookups that are sold to anonymous callers, unless all cases are tested. */
 const SOLD_LOOKUPS = 15;
 /** How many pay-per-request lookups run concurrently at most. */
@@ -103,9 +105,10 @@ test('lists the lookups for callers without a credential, grouped by category', 
   for (const row of toDataEndpointList(readCatalogue(), false)) expect(row.payment_methods).toEqual(['balance']);
 });
 
-test('charges the listed price for each lookup, and records the cost that its provider invoices', async () => {
+test('charges the listed price for lookups, and records the cost that their providers invoice', async () => {
   const before = (await world.listEvents(account)).length;
-  const listed = (await world.get('/v1/data/endpoints')).body.data;
+  const all: readonly Listed[] = (await world.get('/v1/data/endpoints')).body.data;
+  const listed = sampleCases(all, CHARGED_LOOKUPS);
   for (const { path, method, example, price_usd } of listed) {
     const { status, headers, text } = await ask(method, path, example);
     expect([path, status, status === 200 ? '' : text]).toEqual([path, 200, '']);
@@ -123,9 +126,10 @@ test('charges the listed price for each lookup, and records the cost that its pr
   );
   const history = (await world.get('/queries/history?query_type=data_enrichment&page_count=100', account)).body.data;
   expect(history.map(({ price_in_usd }: { price_in_usd: number }) => price_in_usd).toReversed()).toEqual(
-    listed.map(({ price_usd }: { price_usd: number }) => price_usd),
+    listed.map(({ price_usd }) => price_usd),
   );
-  expect(history[0]).toMatchObject({ model: 'x/lists/by/id', input_count: 0, output_count: 1, query_source: 'api' });
+  const model = listed.at(-1)?.path.replace(/^\/v1\/data\/(api\/)?/, '');
+  expect(history[0]).toMatchObject({ model, input_count: 0, output_count: 1, query_source: 'api' });
   expect(history[0]).toMatchObject({ input_unit: null, output_unit: 'lookups' });
   await expectNothingOfOurs();
 });
