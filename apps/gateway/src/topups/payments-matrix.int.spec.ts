@@ -242,7 +242,7 @@ const rows = (reportsOf: (story: ScenarioName) => readonly Report[]): readonly R
 /** With a running clock. */
 const ROWS = sampleCases(
   rows((story) => (REPORTED_POORLY.includes(story) ? [...REPORTS, ...POOR_REPORTS] : REPORTS)),
-  60, // at least one of the five reports of each exact payment
+  40, // at least one of the five reports of each exact payment
 );
 /** With a stopped clock, so that only reports trigger polls. */
 const HINTED_ROWS = sampleCases(
@@ -250,7 +250,7 @@ const HINTED_ROWS = sampleCases(
     if (NEVER_HINTED.includes(story)) return [];
     return story === 'exact' ? ['once', 'twice', 'reordered'] : ['once'];
   }),
-  30, // at least one of the three reports of each exact payment
+  24, // at least one of the three reports of each exact payment
 );
 /** With a stopped clock, and without a trusted report: the payment is found when the clock runs again. */
 const UNHINTED_ROWS = sampleCases(
