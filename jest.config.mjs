@@ -33,7 +33,7 @@ export default {
       },
     ],
   },
-  maxWorkers: 3, // two cores are enough: workers spend a third of the time waiting for timeouts and the database
+  maxWorkers: 5, // for two cores: workers spend half of the time waiting for timeouts and the database
   testTimeout: 600_000, // ends tests that hang; tests that make progress reach it on no host
   globalSetup: '<rootDir>/libs/testing/src/jest/global-setup.ts',
   globalTeardown: '<rootDir>/libs/testing/src/jest/global-teardown.ts',

@@ -32,7 +32,7 @@ const OPTIONS = {
 /** Larger files are not read. OpenRouter's list, the longest, has about 2 MiB. */
 const MAX_LIST_BYTES = 32 * 1024 * 1024;
 
-export interface CommandResult {
+export interface CommandOutput {
   readonly exitCode: 0 | 1;
   readonly stdout: string;
   readonly stderr: string;
@@ -44,14 +44,14 @@ export interface CommandResult {
  * the catalogue stay valid JSON with the same content.
  * @param args the arguments after `npm run catalogue --`
  */
-export async function runCatalogueCommand(args: readonly string[], env: Environment): Promise<CommandResult> {
+export async function runCatalogueCommand(args: readonly string[], env: Environment): Promise<CommandOutput> {
   const { exitCode, stdout, stderr } = await runCommand(args, env).catch((error) =>
     createResult([], [error instanceof Error ? error.message : String(error)], 1),
   );
   return { exitCode, stdout: escapeControls(stdout), stderr: escapeControls(stderr) };
 }
 
-async function runCommand(args: readonly string[], env: Environment): Promise<CommandResult> {
+async function runCommand(args: readonly string[], env: Environment): Promise<CommandOutput> {
   const { positionals, values } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
   const [command, file] = positionals;
   const { catalogue: directory, day, entries, from, live, margin } = values;
@@ -67,13 +67,13 @@ async function runCommand(args: readonly string[], env: Environment): Promise<Co
   throw new StartError(USAGE);
 }
 
-function check(directory: string | undefined, day: string): CommandResult {
+function check(directory: string | undefined, day: string): CommandOutput {
   const { summary, warnings, problems } = checkCatalogue(directory, day);
   return createReport([summary], warnings, problems);
 }
 
 /** @param directory undefined for that of CATALOGUE_DIR */
-async function checkLive(directory: string | undefined, day: string, env: Environment): Promise<CommandResult> {
+async function checkLive(directory: string | undefined, day: string, env: Environment): Promise<CommandOutput> {
   const source = directory ?? SETTINGS.catalogueDir.read(env);
   const { summary, warnings, problems } = checkCatalogue(source, day);
   // Loaded only here, because the connectors of all providers take longer to load than the other commands run.
@@ -88,7 +88,7 @@ async function checkLive(directory: string | undefined, day: string, env: Enviro
   return createReport([summary, ...lists.results], [...warnings, ...lists.warnings], [...problems, ...lists.problems]);
 }
 
-function listEntries(list: unknown, margin: string): CommandResult {
+function listEntries(list: unknown, margin: string): CommandOutput {
   const { models, skipped } = importOpenRouterModels(list, margin);
   const messages = [`${models.length} models`, ...skipped.map((entry) => `skipped: ${entry}`)];
   return createResult([JSON.stringify(parseModels(models), null, 2)], messages);
@@ -98,7 +98,7 @@ function createReport(
   results: readonly string[],
   warnings: readonly string[],
   problems: readonly string[],
-): CommandResult {
+): CommandOutput {
   const messages = [...warnings.map((warning) => `warning: ${warning}`), ...problems];
   return createResult(results, messages, problems.length > 0 ? 1 : 0);
 }
@@ -106,8 +106,8 @@ function createReport(
 function createResult(
   results: readonly string[],
   messages: readonly string[] = [],
-  exitCode: CommandResult['exitCode'] = 0,
-): CommandResult {
+  exitCode: CommandOutput['exitCode'] = 0,
+): CommandOutput {
   const formatLines = (lines: readonly string[]) => lines.map((line) => `${line}\n`).join('');
   return { exitCode, stdout: formatLines(results), stderr: formatLines(messages) };
 }
