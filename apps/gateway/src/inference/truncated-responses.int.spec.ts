@@ -71,7 +71,7 @@ beforeAll(async () => {
     latencyMs: 100,
     usdPerMillionTokens: { input: '1', cacheRead: '1', output: '60' },
   });
-  world = await TestWorld.open({ OPENAI_BASE_URL: address }, [
+  world = await TestWorld.open({ OPENAI_BASE_URL: address, STREAM_FIRST_COMMENT_MS: '3600000' }, [
     createTestModel(MODEL, [talker], { maxOutput: 64_000 }),
     createTestModel(SILENT, [thinker], { longOutput: 512 }),
   ]);
@@ -173,7 +173,12 @@ describe('what a provider generates beyond the hold until it is disconnected', (
     const { usage } = response.body ?? response.events.at(-2);
     expect(usage.completion_tokens).toBe(paid?.usage.output);
     expect(usage.cost).toBe(Number(charged) / 1e12);
-    const [record] = (await world.get('/queries/history?page_count=1', account)).body.data;
+    let record: { readonly price_in_usd: number } | undefined;
+    await world.waitUntil(async () => {
+      const { data } = (await world.get('/queries/history', account)).body;
+      record = data.find((each: typeof record) => each !== undefined && each.price_in_usd > 0);
+      return record !== undefined;
+    });
     expect(record).toMatchObject({ output_count: paid?.usage.output, price_in_usd: usage.cost });
   });
 
