@@ -12,6 +12,7 @@ const POSTGRES_OPTIONS = [
   'wal_level=minimal',
   'max_wal_senders=0',
   'checkpoint_timeout=1h',
+  'max_wal_size=256MB',
   'autovacuum=off', // databases live for seconds
   'shared_buffers=128MB',
   'log_min_messages=fatal',
