@@ -18,12 +18,12 @@ import {
   createMigratedDatabase,
   openStandalone,
   type RunningStandalone,
+  runLedger,
   sampleCases,
   TEST_DAY,
   type TestDatabase,
   waitUntil,
 } from '#testing';
-import { runLedgerCommand } from '../../ledger/src/command-line.ts';
 
 const GPT = 'openai/gpt-5-mini';
 const CLAUDE = 'anthropic/claude-haiku-4.5';
@@ -56,7 +56,7 @@ beforeAll(async () => {
   dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-acceptance-'));
   database = await createMigratedDatabase();
   program = await openStandalone({ DATABASE_URL: database.url, DATA_DIR: dataDir, CATALOGUE_DAY: TEST_DAY });
-  ({ api, sandbox } = program);
+  ({ api, sandbox = '' } = program);
   key = (await post(`${api}/accounts/create`)).api_key;
   const invoice = await post(`${api}/topup/create/btc-lightning`, { amount: 5, currency: 'USD' });
   await post(`${sandbox}/wallet/pay`, { invoice: invoice.lightning_invoice });
@@ -438,20 +438,15 @@ describe('after all requests', () => {
     }
   });
 
-  async function runLedger(command: string): Promise<readonly string[]> {
-    const lines: string[] = [];
-    const env = { DATABASE_URL: database.url, DATA_DIR: dataDir };
-    expect(await runLedgerCommand([command], env, (line) => void lines.push(line))).toBe(true);
-    return lines;
-  }
+  const ledger = (command: string) => runLedger({ DATABASE_URL: database.url, DATA_DIR: dataDir }, command);
 
   test('the costs that providers report agree with those in the ledger', async () => {
-    const [summary] = await runLedger('costs');
+    const [summary] = await ledger('costs');
     expect(summary).toMatch(/^[1-9]\d* calls with a reported cost, 0 of them differ by more than 1 %: 0 USD/);
   });
 
   test('the ledger verifies with drift 0', async () => {
-    expect(await runLedger('verify')).toEqual(
+    expect(await ledger('verify')).toEqual(
       expect.arrayContaining(['drift 0', expect.stringMatching(/charges audited, 0 of them estimates$/)]),
     );
   });

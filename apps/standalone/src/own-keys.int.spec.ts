@@ -18,9 +18,9 @@ import {
   openStandalone,
   ProviderRecorder,
   type RunningStandalone,
+  runLedger,
   type TestDatabase,
 } from '#testing';
-import { runLedgerCommand } from '../../ledger/src/command-line.ts';
 
 const README = path.resolve(import.meta.dirname, '../../../README.md');
 
@@ -35,13 +35,6 @@ afterAll(async () => {
   provider.close();
   await rm(directory, { recursive: true });
 });
-
-/** Runs a command of the ledger command line, and returns the lines that it prints. */
-async function runLedger(env: Readonly<Record<string, string>>, ...args: string[]): Promise<readonly string[]> {
-  const lines: string[] = [];
-  expect(await runLedgerCommand(args, env, (line) => void lines.push(line))).toBe(true);
-  return lines;
-}
 
 /** The commands of the section of the README about own keys. */
 async function readCommands(): Promise<readonly string[]> {

@@ -125,7 +125,7 @@ describe.each<[string, Record<string, string>, string[]]>([
     send('/v1/chat/completions', { model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 });
 
   test('starts no sandbox, and says what is real', async () => {
-    expect(program.sandbox).toBe('');
+    expect(program.sandbox).toBeUndefined();
     expect(await findConnectionError(program.sandboxPort)).toBe('ECONNREFUSED');
     expect(program.welcome).toMatch(/^\n {2}Countinghouse with real services\n/);
     for (const slug of slugs) expect(program.welcome).toContain(`${slug} (${providers.address})`);

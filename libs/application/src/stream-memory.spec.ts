@@ -169,8 +169,8 @@ const SOURCES = [
   ['events', createStore],
   ['a snapshot', createSnapshots],
 ] as const;
-const ACCOUNT_CASES = ACCOUNTS.flatMap(([name, ...account], i) =>
-  SOURCES.map((_, j) => [name, ...(SOURCES[(i + j) % 2] as (typeof SOURCES)[number]), ...account] as const),
+const ACCOUNT_CASES = ACCOUNTS.flatMap(([name, ...account]) =>
+  SOURCES.map((source) => [name, ...source, ...account] as const),
 );
 
 // Each case collects the garbage of this process twice, which takes long after many other specs.

@@ -73,6 +73,7 @@ export {
   type ScenarioOutcome,
   ScenarioRunner,
 } from './world/payment-scenarios.ts';
+export { runLedger } from './world/run-ledger.ts';
 export type { BillLine } from './world/sandbox-bill.ts';
 export { type PayOptions, SandboxWallet } from './world/sandbox-wallet.ts';
 export { openStandalone, type RunningStandalone } from './world/standalone.ts';

@@ -4,10 +4,13 @@ export const USES_ALL_CASES = process.env.TEST_ALL_CASES !== undefined;
 /**
  * Selects `count` cases of a long list, spread evenly, so that `npm test` stays short. `npm run prove:cases` runs the
  * same tests with all cases.
+ * @param first index of the first selected case, beyond the last one modulo their number. With a number of its own, each
+ *   of several tests with the same list selects other cases.
  */
-export function sampleCases<T>(cases: readonly T[], count: number): readonly T[] {
-  const selected = sampleSize(cases.length, count);
-  return Array.from({ length: selected }, (_, i) => cases[Math.floor((i * cases.length) / selected)] as T);
+export function sampleCases<T>(cases: readonly T[], count: number, first = 0): readonly T[] {
+  const { length } = cases;
+  const selected = sampleSize(length, count);
+  return Array.from({ length: selected }, (_, i) => cases[(first + Math.floor((i * length) / selected)) % length] as T);
 }
 
 /** Returns how many of `all` generated cases a test uses: `count`, or all in `npm run prove:cases`. */

@@ -110,15 +110,15 @@ test('completes all concurrent non-streaming responses if the balance suffices f
 
 test('completes all concurrent streams even if the balance does not cover the sum of their output limits', async () => {
   const account = await world.createAccount(1);
-  const asked = { account, lengths: equal(8, 300), more: { stream: true, max_tokens: 32_000 } };
-  const answers = await slowTime(() => ask(asked));
+  const request = { account, lengths: equal(8, 300), more: { stream: true, max_tokens: 32_000 } };
+  const answers = await slowTime(() => ask(request));
   expect(ends(answers)).toEqual({ stop: 8 });
 });
 
 test('completes a long response and extends its hold in steps', async () => {
   const account = await world.createAccount(1.05);
-  const asked = { account, lengths: [20_000], more: { stream: true }, directive: 'chunk_delay=1 chunks=400' };
-  const [answer] = await slowTime(() => ask(asked));
+  const request = { account, lengths: [20_000], more: { stream: true }, directive: 'chunk_delay=1 chunks=400' };
+  const [answer] = await slowTime(() => ask(request));
   expect(answer && finishOf(answer)).toBe('stop');
   const facts = await world.listEvents(account);
   const amounts = facts.flatMap(({ type, data }) =>
@@ -136,8 +136,8 @@ test.each([{ stream: true }, { stream: false }])(
   'ends a response with finish reason length when the money is used up, and charges what was delivered: %j',
   async (more) => {
     const account = await world.createAccount(4_100 * PER_TOKEN);
-    const asked = { account, lengths: [20_000], more, directive: 'chunk_delay=1 chunks=1000' };
-    const [answer] = await slowTime(() => ask(asked));
+    const request = { account, lengths: [20_000], more, directive: 'chunk_delay=1 chunks=1000' };
+    const [answer] = await slowTime(() => ask(request));
     if (!answer) throw new Error('there is no response');
     expect(finishOf(answer)).toBe('length');
     const facts = await world.listEvents(account);

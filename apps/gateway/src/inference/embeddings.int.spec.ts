@@ -244,7 +244,7 @@ describe('a model of several providers', () => {
   });
   afterAll(() => resetClock());
 
-  const asked = (directive: string, more: object = {}) =>
+  const exchangeWithFault = (directive: string, more: object = {}) =>
     exchange([`[[sandbox ${directive}]]`, 'one two'], { model: QWEN, dimensions: 8, ...more });
   const tries = (charge: { attempts: readonly { provider: string; outcome: string }[] }) =>
     charge.attempts.map(({ provider, outcome }) => [provider, outcome]);
@@ -269,7 +269,9 @@ describe('a model of several providers', () => {
     async (failing, next, fault, outcome) => {
       await world.bill.clear();
       const order = [failing, next];
-      const { answer, facts, record, spent } = await asked(`fault=${fault} at=${failing}`, { provider: { order } });
+      const { answer, facts, record, spent } = await exchangeWithFault(`fault=${fault} at=${failing}`, {
+        provider: { order },
+      });
       expect([answer.status, answer.body.data.length]).toEqual([200, 2]);
       expect(facts.map(({ type }) => type)).toEqual(['HoldSettled']);
       const { charge, charged } = facts[0]?.data ?? {};
@@ -289,7 +291,9 @@ describe('a model of several providers', () => {
 
   test('does not fall back after a response that ended early: the operator absorbs its possible cost', async () => {
     await world.bill.clear();
-    const { answer, facts, spent } = await asked('fault=cut at=deepinfra', { provider: { order: ['deepinfra'] } });
+    const { answer, facts, spent } = await exchangeWithFault('fault=cut at=deepinfra', {
+      provider: { order: ['deepinfra'] },
+    });
     expect(answer.status).toBe(502);
     expect(facts.map(({ type }) => type)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
     expect(facts[1]?.data.charge).toMatchObject({ items: [{ provider: 'deepinfra', estimated: true }] });
@@ -307,7 +311,7 @@ describe('a model of several providers', () => {
       Array(3).fill('upstream_error'),
     ],
   ])('does not fall back after %s, which costs nothing', async (_, directive, provider, status, outcomes) => {
-    const { answer, facts, spent } = await asked(directive, { provider });
+    const { answer, facts, spent } = await exchangeWithFault(directive, { provider });
     expect(answer.status).toBe(status);
     expect(facts.map(({ type }) => type)).toEqual(['HoldReleased']);
     expect(tries(facts[0]?.data).map(([, outcome]) => outcome)).toEqual(outcomes);
@@ -315,7 +319,7 @@ describe('a model of several providers', () => {
   });
 
   test('costs nothing and returns an error if all its providers fail', async () => {
-    const { answer, facts, record, spent } = await asked('fault=500', { provider: { order: PROVIDERS } });
+    const { answer, facts, record, spent } = await exchangeWithFault('fault=500', { provider: { order: PROVIDERS } });
     expect(answer.status).toBe(502);
     expect(tries(facts[0]?.data)).toEqual([
       ['deepinfra', 'upstream_error'],

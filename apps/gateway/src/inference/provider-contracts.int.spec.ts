@@ -237,7 +237,7 @@ async function sendSupported(route: string, chat: Chat, requests: Readonly<Recor
     requires.every((name) => supported.includes(name)),
   );
   const first = KINDS.indexOf(chat);
-  const toStreamed = (i: number) => sampleCases((first + i) % 2 === 0 ? BOTH : BOTH.toReversed(), 1);
+  const toStreamed = (i: number) => sampleCases(BOTH, 1, first + i);
   await Promise.all(sent.map(([name, request], i) => send(route, chat, name, request, toStreamed(i))));
 }
 

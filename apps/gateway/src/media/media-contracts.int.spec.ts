@@ -52,10 +52,6 @@ function listChoices({ model, endpoint }: Served): readonly object[] {
   }));
 }
 
-/** Returns some cases of a list, beginning with the one at index `first`; all cases if all are tested. */
-const rotateAndSample = <T>(cases: readonly T[], first: number, count: number) =>
-  sampleCases([...cases.slice(first % cases.length), ...cases.slice(0, first % cases.length)], count);
-
 function expectSuccess(response: TestResponse, request: object): TestResponse {
   expect([request, response.status, response.status < 300 ? '' : response.text]).toEqual([
     request,
@@ -111,7 +107,7 @@ test('failed and rejected images', async () => {
   ];
   const faults = ['400', '429', '500', 'overloaded', 'policy', 'fewer'];
   const requests = perProvider.flatMap(({ model, endpoint }, i) =>
-    rotateAndSample(faults, i, 3).map((fault) => {
+    sampleCases(faults, 3, i).map((fault) => {
       return { model: model.id, provider: { only: [endpoint.slug] }, prompt: `[[sandbox fault=${fault}]]` };
     }),
   );
@@ -152,11 +148,11 @@ test('speech', async () => {
   ];
   const speaking = listServed('audio').filter(({ model }) => model.inputs.includes('text'));
   const bodies = speaking.flatMap(({ model }, i) =>
-    rotateAndSample(options, i, 3).map((fields) => ({ model: model.id, input: 'Hello', ...fields })),
+    sampleCases(options, 3, i).map((fields) => ({ model: model.id, input: 'Hello', ...fields })),
   );
   await sendAll('/v1/audio/speech', bodies);
   const failing = speaking.flatMap(({ model }, i) =>
-    rotateAndSample(['400', '429', '500', 'overloaded', 'policy'], i, 2).map((fault) => ({
+    sampleCases(['400', '429', '500', 'overloaded', 'policy'], 2, i).map((fault) => ({
       model: model.id,
       input: `[[sandbox fault=${fault}]]`,
     })),
@@ -180,7 +176,7 @@ test('transcriptions', async () => {
     options.map(async (fields) => expectSuccess(await transcribe({ model, ...fields }), fields)),
   );
   const sendFaults = models.flatMap((model, i) =>
-    rotateAndSample(faults, i, 2).map((fault) => transcribe({ model }, `[[sandbox fault=${fault}]]`)),
+    sampleCases(faults, 2, i).map((fault) => transcribe({ model }, `[[sandbox fault=${fault}]]`)),
   );
   await Promise.all([...sendOptions, ...sendFaults]);
 });
@@ -247,7 +243,7 @@ test('failed data lookups', async () => {
   const perProvider = new Map(readCatalogue().dataEndpoints.map((entry) => [entry.upstream, entry]));
   await Promise.all(
     [...perProvider].map(async ([upstream, entry], i) => {
-      for (const fault of rotateAndSample(faults, i, 4)) {
+      for (const fault of sampleCases(faults, 4, i)) {
         const body = JSON.stringify({ directive: `[[sandbox fault=${fault}]]` });
         await fetch(`${world.sandbox}/data-vendors/${upstream}`, { method: 'PUT', body });
         await lookUp(entry, entry.example as JsonObject);

@@ -5,8 +5,8 @@ import { startStandalone } from '../../../../apps/standalone/src/standalone.ts';
 /** What `npm start` runs, in this process. */
 export interface RunningStandalone {
   readonly api: string;
-  /** Empty if the sandbox does not run. */
-  readonly sandbox: string;
+  /** Undefined if the sandbox does not run. */
+  readonly sandbox?: string;
   /** The text for the operator. */
   readonly welcome: string;
   close(): Promise<void>;
@@ -24,5 +24,5 @@ export async function openStandalone(
   const settings = SETTINGS_READER.read(env);
   const log = createLog(settings.logLevel);
   const { urls, welcome, close } = await openWithCleanup((resources) => startStandalone(env, settings, log, resources));
-  return { ...urls, sandbox: urls.sandbox ?? '', welcome, close };
+  return { ...urls, welcome, close };
 }

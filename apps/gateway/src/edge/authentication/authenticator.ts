@@ -160,10 +160,7 @@ export interface AuthenticatorDependencies {
  * decided on the account's stream with every hold, and looked up for every free operation.
  */
 export class Authenticator {
-  /**
-   * By the hash of the key or of the credit id. Limited by `maxSize`, because `max` would allocate all entries at the
-   * start.
-   */
+  /** By the hash of the key or of the credit id. */
   private readonly callers = new LRUCache<string, Caller>(limitEntries(MAX_CACHED_CALLERS));
 
   constructor(

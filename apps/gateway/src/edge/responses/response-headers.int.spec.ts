@@ -106,7 +106,7 @@ describe('on every route', () => {
     'a response to $name is stored by no cache',
     async ({ headers, i }) => {
       const faults: unknown[] = [];
-      for (const route of sampleCases([...routes.slice(i), ...routes.slice(0, i)], SAMPLED_ROUTES)) {
+      for (const route of sampleCases(routes, SAMPLED_ROUTES, i)) {
         const response = await ask(route, headers());
         const found = findFaults(response);
         if (found.length > 0) faults.push([route.method, route.url, response.status, found]);
