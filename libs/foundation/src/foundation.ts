@@ -71,14 +71,16 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       resources.defer(() => clearInterval(livenessTimer));
     }
     const databaseUrl = settings.databaseUrl ?? (embedded?.url as string);
+    const reporter = createThrottledReporter((problem, err) => {
+      const lacksRight = findMissingRight(err) !== undefined;
+      const level = lacksRight || err instanceof ActionRequiredError ? 'error' : 'warn';
+      log[level]({ err }, lacksRight ? `${problem}; the database user lacks a right: ${GRANT_ADVICE}` : problem);
+    });
+    resources.defer(() => reporter.close());
     const runtime: Runtime = {
       generateId: randomUUID,
       sleep: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}), // aborted
-      reportError: createThrottledReporter((problem, err) => {
-        const lacksRight = findMissingRight(err) !== undefined;
-        const level = lacksRight || err instanceof ActionRequiredError ? 'error' : 'warn';
-        log[level]({ err }, lacksRight ? `${problem}; the database user lacks a right: ${GRANT_ADVICE}` : problem);
-      }),
+      reportError: reporter.report,
     };
     const which = settings.databaseUrl ? 'database in DATABASE_URL' : 'embedded database';
     await startDeadline

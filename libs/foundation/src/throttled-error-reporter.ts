@@ -12,6 +12,12 @@ type Warn = (problem: string, error: unknown) => void;
  */
 type Schedule = (milliseconds: number, done: () => void) => () => void;
 
+export interface ThrottledReporter {
+  readonly report: Warn;
+  /** Ends the reminders. Repetitions that are not yet logged are lost. */
+  close(): void;
+}
+
 interface ThrottledProblem {
   readonly problem: string;
   /** The latest error. */
@@ -23,23 +29,24 @@ interface ThrottledProblem {
 
 /**
  * Creates an error reporter that does not repeat itself. A problem is logged at once, then once a minute with the
- * number of its repetitions, until a minute passes without one. Repetitions that are not yet logged when the process
- * ends are lost.
+ * number of its repetitions, until a minute passes without one.
  */
-export function createThrottledReporter(warn: Warn, schedule: Schedule = scheduleTimer): Warn {
+export function createThrottledReporter(warn: Warn, schedule: Schedule = scheduleTimer): ThrottledReporter {
   const entries = new Map<string, ThrottledProblem>();
+  let isClosed = false;
   const reportRepeats = ({ problem, error, repeats }: ThrottledProblem) => {
     if (repeats > 0)
       warn(`${problem} (and ${repeats === 1 ? 'once' : `${repeats} times`} more in the last minute)`, error);
   };
   const scheduleReport = (key: string, entry: ThrottledProblem) => {
+    if (isClosed) return;
     entry.cancel = schedule(REPEAT_INTERVAL_MS, () => {
       reportRepeats(entry);
       if (entry.repeats === 0) entries.delete(key);
       else scheduleReport(key, Object.assign(entry, { repeats: 0 }));
     });
   };
-  return (problem, error) => {
+  const report: Warn = (problem, error) => {
     const key = [problem, ...listReasons(error)].join('\n').slice(0, MAX_KEY_LENGTH);
     const existing = entries.get(key);
     if (existing) {
@@ -57,6 +64,11 @@ export function createThrottledReporter(warn: Warn, schedule: Schedule = schedul
     entries.set(key, entry);
     scheduleReport(key, entry);
   };
+  const close = () => {
+    isClosed = true;
+    for (const { cancel } of entries.values()) cancel();
+  };
+  return { report, close };
 }
 
 function listReasons(error: unknown): readonly string[] {

@@ -42,12 +42,13 @@ const THINKS_MS = 300;
 /** The maximum of reasoning tokens per second in an estimate. */
 const FASTEST = 300;
 
-/** More text than fits into the buffers between the provider and a client that does not read. */
-const FILLING = Array.from({ length: 110 }, () => 'much to say '.repeat(8_000));
+const FILLING = 'much to say '.repeat(8_000);
 
 /** The responses of which the provider has sent nothing yet, and those that it has sent except for their end. */
 let silent: ServerResponse[] = [];
 let open: ServerResponse[] = [];
+/** Whether the buffers between the provider and a client that does not read are full. */
+let isFull = false;
 
 /**
  * Simulates a provider whose model reasons before or after its first chunks. Then the provider sends the rest of the
@@ -58,8 +59,10 @@ const upstream = createServer(async (request, response) => {
   for await (const piece of request) asked += piece;
   if (asked.includes('think in silence')) return void silent.push(response);
   response.writeHead(200, { 'content-type': 'text/event-stream' });
-  if (asked.includes('much'))
-    for (const content of FILLING) chunk(response, { choices: [{ index: 0, delta: { content } }] });
+  while (asked.includes('much') && !isFull) {
+    if (!response.writableNeedDrain) chunk(response, { choices: [{ index: 0, delta: { content: FILLING } }] });
+    await thinking(1);
+  }
   if (asked.includes('think at first')) await thinking(THINKS_MS);
   chunk(response, { choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }] });
   if (!asked.includes('think at first')) await thinking(THINKS_MS);
@@ -156,7 +159,7 @@ function catchResponse(port: number): Promise<ServerResponse> {
 }
 
 test('charges a client that reads nothing before the timeout for the reasoning that the provider reports', async () => {
-  const account = await world.createAccount(5.25);
+  const account = await world.createAccount(500); // the buffers have room for millions of tokens
   const { hostname, port } = new URL(world.api);
   const limit = extendTimeouts(TOTAL_MS);
   const body = JSON.stringify({ model: MODEL, stream: true, messages: [{ role: 'user', content: 'much' }] });
@@ -172,6 +175,7 @@ test('charges a client that reads nothing before the timeout for the reasoning t
     full = gateway.writableNeedDrain ? full + 1 : 0;
     return full === 10; // the buffers of the client are full, so the gateway reads no more
   });
+  isFull = true;
   limit.end();
   await world.waitUntil(async () => (await world.listEvents(account)).at(-1)?.type === 'HoldSettled');
   const [charge] = listCharges(await world.listEvents(account));
