@@ -76,7 +76,7 @@ beforeAll(async () => {
   await root.query("update public.processes set ends_at = 'infinity', backend = pg_backend_pid()"); // it has open holds
   const started = performance.now();
   StoreClock.prototype.nowMs = () => Math.floor(clients.time + performance.now() - started + aheadMs);
-  world = await TestWorld.open({
+  world = await TestWorld.openWithSagas({
     DATABASE_URL: database.url,
     DATA_DIR: directory,
     MASTER_KEY: clients.masterKey,

@@ -51,7 +51,7 @@ beforeAll(async () => {
   await migrate(database.url, eventStoreMigrations);
   pool = new pg.Pool({ connectionString: database.url, max: 1, options: READ_MODEL_CONNECTION_OPTIONS });
   await insert(pool);
-  world = await TestWorld.open({ DATABASE_URL: database.url, MASTER_KEY });
+  world = await TestWorld.openWithSagas({ DATABASE_URL: database.url, MASTER_KEY });
   await applied(ALL_APPLIED, last);
 });
 afterAll(async () => {

@@ -43,7 +43,7 @@ let waiting: Promise<TestResponse>[];
 let funded: { readonly position: bigint; readonly time: string };
 
 beforeAll(async () => {
-  world = await TestWorld.open({ SHUTDOWN_TIMEOUT_MS: '0' });
+  world = await TestWorld.openWithSagas({ SHUTDOWN_TIMEOUT_MS: '0' });
   database = new pg.Pool({ connectionString: world.databaseUrl, max: 1, options: READ_MODEL_CONNECTION_OPTIONS });
   rich = await world.createPaidAccount(10.5);
   poor = await world.createPaidAccount(1.05);
@@ -416,7 +416,7 @@ test('master-keys forget rejects a configured key; account reports a missing key
   const empty = path.join(world.foundation.settings.dataDir, 'elsewhere');
   expect(await elsewhere({ DATA_DIR: empty })).toContain(id);
   expect(await readdir(empty)).toEqual([]);
-  await expect(TestWorld.open({ DATABASE_URL: world.databaseUrl, DATA_DIR: empty })).rejects.toThrow(
+  await expect(TestWorld.openWithSagas({ DATABASE_URL: world.databaseUrl, DATA_DIR: empty })).rejects.toThrow(
     `DATA_DIR has no master.key, but the installation uses the key with the fingerprint ${id}`,
   );
   expect(await readdir(empty)).not.toContain('master.key');

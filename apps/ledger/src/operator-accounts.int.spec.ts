@@ -11,7 +11,7 @@ const ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/;
 
 let world: TestWorld;
 beforeAll(async () => {
-  world = await TestWorld.open();
+  world = await TestWorld.openWithSagas();
 });
 afterAll(async () => {
   expect((await ledger('verify')).at(-1)).toBe('drift 0');
@@ -179,7 +179,7 @@ describe('an account that anyone opens over the API', () => {
     await ledger('keys', 'block', 'leaked');
     expect(await status()).toBe(403);
     await ledger('keys', 'unblock', id);
-    expect(await status()).toBe(200);
+    await world.waitUntil(async () => (await status()) === 200);
     await createKey('team-leak', '--name', id);
     await ledger('keys', 'revoke', id);
     expect(await status()).toBe(401);
@@ -271,7 +271,7 @@ describe('an API key of the operator', () => {
     const { row } = await listKeys('team-h', 'night');
     expect(row?.[7]).toBe('blocked');
     expect(await ledger('keys', 'unblock', row?.[2] as string)).toEqual(['night is not blocked']);
-    expect(await status()).toBe(200);
+    await world.waitUntil(async () => (await status()) === 200);
     expect(await ledger('keys', 'revoke', 'night')).toEqual(['night is revoked']);
     expect(await status()).toBe(401);
     await expect(ledger('keys', 'block', 'night')).rejects.toThrow(

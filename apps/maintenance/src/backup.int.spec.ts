@@ -53,7 +53,7 @@ beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-backup-'));
   backup = path.join(directory, 'backup');
   target = await createTestDatabase();
-  world = await TestWorld.open({ MASTER_KEY });
+  world = await TestWorld.openWithSagas({ MASTER_KEY });
   account = await world.createAccount(5);
   const other = await world.createAccount(1);
   await Promise.all([asked(world), world.sendChat(other), world.sendChat(account)]);
@@ -204,9 +204,9 @@ test('the owner of a database restores a backup, its read models are complete at
 });
 
 test('a restored installation has the balance, API key and saved response of an account, and no drift', async () => {
-  const wrong = TestWorld.open({ DATABASE_URL: target.url, MASTER_KEY: randomBytes(32).toString('hex') });
+  const wrong = TestWorld.openWithSagas({ DATABASE_URL: target.url, MASTER_KEY: randomBytes(32).toString('hex') });
   await expect(wrong).rejects.toThrow(`lacks the key with the fingerprint ${saved.masterKeys[0]}`);
-  const restored = await TestWorld.open({ DATABASE_URL: target.url, MASTER_KEY });
+  const restored = await TestWorld.openWithSagas({ DATABASE_URL: target.url, MASTER_KEY });
   await applied(target.url);
   expect(await restored.fetchBalance(account)).toBe(await world.fetchBalance(account));
   expect((await asked(restored)).headers.get('idempotent-replayed')).toBe('true');

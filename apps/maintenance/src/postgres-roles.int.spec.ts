@@ -75,7 +75,7 @@ describe('the roles of PostgreSQL', () => {
   });
 
   test('let a service login run gateway, projector and sagas', async () => {
-    const world = await TestWorld.open({ DATABASE_URL: urlFor('first'), MASTER_KEY });
+    const world = await TestWorld.openWithSagas({ DATABASE_URL: urlFor('first'), MASTER_KEY });
     const account = await world.createAccount(5);
     const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': randomUUID() };
     const body = { model: 'openai/gpt-5-mini', input: 'Hello' };

@@ -16,7 +16,7 @@ let database: pg.Pool;
 
 beforeAll(async () => {
   double = await FakeEventStoreDb.start();
-  world = await TestWorld.open({ EVENTSTORE_URL: double.connectionString });
+  world = await TestWorld.openWithSagas({ EVENTSTORE_URL: double.connectionString });
   database = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
 });
 

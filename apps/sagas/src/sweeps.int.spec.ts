@@ -20,7 +20,7 @@ const asBefore = replaceDelays((milliseconds, ...more) =>
 let world: TestWorld;
 let database: pg.Pool;
 beforeAll(async () => {
-  world = await TestWorld.open({ UNCLAIMED_AFTER_DAYS: '8' });
+  world = await TestWorld.openWithSagas({ UNCLAIMED_AFTER_DAYS: '8' });
   database = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
 });
 afterAll(async () => {

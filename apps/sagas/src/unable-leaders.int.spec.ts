@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 async function open(): Promise<Impaired> {
-  const world = await TestWorld.open();
+  const world = await TestWorld.openWithSagas();
   opened.defer(() => world.close());
   const url = Object.assign(new URL(world.databaseUrl), { username: 'postgres' });
   const admin = new pg.Client({ connectionString: url.href });

@@ -49,6 +49,8 @@ export abstract class Foundation {
   abstract readonly runtime: Runtime;
   /** Everything that the rest of the start needs and that may be late is waited for under this deadline. */
   abstract readonly startDeadline: StartDeadline;
+  /** The migrations that the database had when this process prepared it, by id. */
+  abstract readonly appliedMigrations: ReadonlySet<string>;
   abstract close(): Promise<void>;
 }
 
@@ -83,7 +85,7 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       reportError: reporter.report,
     };
     const which = settings.databaseUrl ? 'database in DATABASE_URL' : 'embedded database';
-    await startDeadline
+    const appliedMigrations = await startDeadline
       .waitFor(`the ${which}`, (step) => prepare(databaseUrl, settings, step))
       .catch((error) => {
         if (error instanceof StartError) throw error;
@@ -119,7 +121,7 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
         `the event store was restored to an earlier state: its last event has the position ${logEnd}, but read models or checkpoints include events up to ${cacheEnd}; rebuilding read models and other caches`,
       );
     }
-    return { settings, log, databaseUrl, store, runtime, startDeadline };
+    return { settings, log, databaseUrl, store, runtime, startDeadline, appliedMigrations };
   });
 }
 
@@ -133,21 +135,23 @@ function openStore(address: EventStoreAddress): OpenedEventStore {
   }
 }
 
-async function prepare(databaseUrl: string, settings: Settings, step: StartStep): Promise<void> {
+async function prepare(databaseUrl: string, settings: Settings, step: StartStep): Promise<ReadonlySet<string>> {
   if (settings.databaseUrl) await assertSessionPooling(databaseUrl); // the embedded database has no pooler
-  await prepareDatabase(databaseUrl, foundationMigrations, settings.migrate, step);
+  return prepareDatabase(databaseUrl, foundationMigrations, settings.migrate, step);
 }
 
 /** The tables that each start prepares last. Those of one start would otherwise wait for each other's lock. */
 const lastTables = new WeakMap<StartDeadline, Promise<void>>();
 
 /** Prepares tables that only some roles use, within the deadline of their start, one after the other. */
-export function prepareTables(foundation: Foundation, migrations: readonly Migration[]): Promise<void> {
-  const { databaseUrl, settings, startDeadline } = foundation;
-  const prepare = () =>
-    startDeadline.waitFor('the tables of the database', (step) =>
+export async function prepareTables(foundation: Foundation, migrations: readonly Migration[]): Promise<void> {
+  const { databaseUrl, settings, startDeadline, appliedMigrations } = foundation;
+  if (migrations.every(({ id }) => appliedMigrations.has(id))) return;
+  const prepare = async () => {
+    await startDeadline.waitFor('the tables of the database', (step) =>
       prepareDatabase(databaseUrl, migrations, settings.migrate, step),
     );
+  };
   const prepared = (lastTables.get(startDeadline) ?? Promise.resolve()).then(prepare);
   lastTables.set(startDeadline, prepared);
   return prepared;

@@ -89,9 +89,9 @@ async function applyMissing(
   migrations: readonly Migration[],
   wait: StartStep,
   assertUsable: (client: pg.Client) => Promise<void>,
-): Promise<void> {
-  const missing = await findPendingMigrations(connectionString, migrations, assertUsable);
-  if (missing.length === 0) return;
+): Promise<ReadonlySet<string>> {
+  const { applied, pending: missing } = await findPendingMigrations(connectionString, migrations, assertUsable);
+  if (missing.length === 0) return applied;
   await withClient({ connectionString, name: CONNECTION_NAME, queryTimeoutMs: null }, async (client) => {
     await applyPending(client, migrations, wait).catch((error) => {
       const reason = findMissingRight(error);
@@ -102,6 +102,7 @@ async function applyMissing(
     });
     await assertUsable(client);
   });
+  return new Set([...applied, ...missing.map(({ id }) => id)]);
 }
 
 /** @throws StartError if the database accepts only newer releases than this one */
@@ -118,40 +119,49 @@ async function applyPending(client: pg.Client, migrations: readonly Migration[],
   await client.query(
     'create table if not exists public.migrations (id text primary key, applied_at timestamptz not null default now())',
   );
-  const pending = await listPendingMigrations(client, migrations);
+  const { pending } = await listMigrations(client, migrations);
   await assertProcessesSupport(client, pending);
   for (const migration of pending) await retryWhileLocked(lockWait, () => apply(client, migration));
 }
 
 /**
  * Applies the pending migrations when a process starts, or only checks that there are none, as `mode` specifies.
+ * @returns the ids of all migrations that the database has, also of other tables
  * @throws NotReadyError if migrations are pending that only the command may apply; otherwise as `migrate` does
  */
 export async function prepareDatabase(
   connectionString: string,
   migrations: readonly Migration[],
   mode: MigrationMode,
-  wait?: StartStep,
-): Promise<void> {
-  if (mode === 'start') return migrate(connectionString, migrations, wait);
-  const pending = await findPendingMigrations(connectionString, migrations, assertContractAccepted);
-  if (pending.length === 0) return;
+  wait: StartStep = DEFAULT_WAIT,
+): Promise<ReadonlySet<string>> {
+  if (mode === 'start') return applyMissing(connectionString, migrations, wait, assertContractAccepted);
+  const { applied, pending } = await findPendingMigrations(connectionString, migrations, assertContractAccepted);
+  if (pending.length === 0) return applied;
   throw new NotReadyError(`it lacks the migrations ${formatIds(pending)}: run "npm run migrate", or set MIGRATE=start`);
 }
 
+/** The migrations of a database. */
+interface MigrationState {
+  /** The ids of all that were applied. */
+  readonly applied: ReadonlySet<string>;
+  /** Those in question that were not. */
+  readonly pending: readonly Migration[];
+}
+
 /**
- * Returns the pending migrations. If there are none, asserts that this release may use the database. Unlike migrations,
+ * Finds the pending migrations. If there are none, asserts that this release may use the database. Unlike migrations,
  * these questions have the usual time limit of a query.
  */
 async function findPendingMigrations(
   connectionString: string,
   migrations: readonly Migration[],
   assertUsable: (client: pg.Client) => Promise<void>,
-) {
+): Promise<MigrationState> {
   return withClient({ connectionString, name: CONNECTION_NAME }, async (client) => {
-    const pending = await listPendingMigrations(client, migrations);
-    if (pending.length === 0) await assertUsable(client);
-    return pending;
+    const state = await listMigrations(client, migrations);
+    if (state.pending.length === 0) await assertUsable(client);
+    return state;
   });
 }
 
@@ -175,7 +185,7 @@ export async function planMigrations(
   migrations: readonly Migration[],
 ): Promise<MigrationPlan> {
   return withClient({ connectionString, name: CONNECTION_NAME }, async (client) => {
-    const pending = await listPendingMigrations(client, migrations);
+    const { pending } = await listMigrations(client, migrations);
     const planned: PlannedMigration[] = [];
     for (const migration of pending) {
       const lockedRows: number[] = [];
@@ -214,15 +224,12 @@ async function assertProcessesSupport(client: pg.Client, pending: readonly Migra
   );
 }
 
-async function listPendingMigrations(
-  client: pg.Client,
-  migrations: readonly Migration[],
-): Promise<readonly Migration[]> {
+async function listMigrations(client: pg.Client, migrations: readonly Migration[]): Promise<MigrationState> {
   const tableCheck = await client.query(`select to_regclass('public.migrations') is not null as known`);
-  if (!tableCheck.rows[0].known) return migrations;
+  if (!tableCheck.rows[0].known) return { applied: new Set(), pending: migrations };
   const { rows } = await client.query<{ id: string }>('select id from public.migrations');
   const applied = new Set(rows.map(({ id }) => id));
-  return migrations.filter(({ id }) => !applied.has(id));
+  return { applied, pending: migrations.filter(({ id }) => !applied.has(id)) };
 }
 
 async function apply(client: pg.Client, migration: Migration): Promise<void> {

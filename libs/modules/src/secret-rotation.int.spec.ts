@@ -61,7 +61,7 @@ const ALL_OK = Array.from({ length: 9 }, () => 200);
 
 test("a provider's API key is replaced", async () => {
   const accepted = new Set(['Bearer sk-before']);
-  const world = await TestWorld.open(async (sandbox) => ({
+  const world = await TestWorld.openWithSagas(async (sandbox) => ({
     OPENAI_BASE_URL: `${await startGuard(sandbox, 'authorization', accepted)}/openai/v1`,
     OPENAI_API_KEY_FILE: await writeSecret('openai', 'sk-before'),
   }));
@@ -79,7 +79,7 @@ test("a provider's API key is replaced", async () => {
 
 test('the macaroon of a Lightning node is replaced', async () => {
   const accepted = new Set(['01']);
-  const world = await TestWorld.open(async (sandbox) => ({
+  const world = await TestWorld.openWithSagas(async (sandbox) => ({
     LND_REST_URL: `${await startGuard(sandbox, 'grpc-metadata-macaroon', accepted)}/lnd`,
     LND_MACAROON_FILE: await writeSecret('lnd', '01'),
   }));
@@ -114,7 +114,7 @@ test('the user of the database is replaced, first with two credentials at a time
     await createUser(admin, database.url, 'before'),
     await createUser(admin, database.url, 'after'),
   ];
-  const world = await TestWorld.open({ DATABASE_URL_FILE: await writeSecret('database', before) });
+  const world = await TestWorld.openWithSagas({ DATABASE_URL_FILE: await writeSecret('database', before) });
   resources.defer(() => world.close());
   const account = await world.createAccount(1);
   const isUsed = async (address: string) => {
@@ -139,7 +139,7 @@ test('the user of the database is replaced, first with two credentials at a time
 
 test('another database is rejected while a process runs', async () => {
   const [database, other] = [await createTestDatabase(), await createTestDatabase()];
-  const world = await TestWorld.open({ DATABASE_URL_FILE: await writeSecret('database', database.url) });
+  const world = await TestWorld.openWithSagas({ DATABASE_URL_FILE: await writeSecret('database', database.url) });
   resources.defer(() => world.close());
 
   await writeSecret('database', other.url);
@@ -157,7 +157,7 @@ test('another database is rejected while a process runs', async () => {
 
 test('the master key is replaced in two steps', async () => {
   const [before, after] = [randomBytes(32), randomBytes(32)];
-  const world = await TestWorld.open({ MASTER_KEY_FILE: await writeSecret('key', before.toString('hex')) });
+  const world = await TestWorld.openWithSagas({ MASTER_KEY_FILE: await writeSecret('key', before.toString('hex')) });
   resources.defer(() => world.close());
   const account = await world.createAccount(1);
 
@@ -176,7 +176,7 @@ test('the master key is replaced in two steps', async () => {
 
 test('a key ring without a key that is in use is rejected', async () => {
   const [before, after] = [randomBytes(32), randomBytes(32)];
-  const world = await TestWorld.open({ MASTER_KEY_FILE: await writeSecret('key', before.toString('hex')) });
+  const world = await TestWorld.openWithSagas({ MASTER_KEY_FILE: await writeSecret('key', before.toString('hex')) });
   resources.defer(() => world.close());
   const account = await world.createAccount(1);
 

@@ -21,7 +21,7 @@ let world: TestWorld;
 /** By id, at all of their paths. */
 let operations: ReadonlyMap<string, readonly DocumentedOperation[]>;
 beforeAll(async () => {
-  world = await TestWorld.open();
+  world = await TestWorld.openWithSagas();
   operations = Map.groupBy(
     listOperations((await world.get('/openapi.json')).body),
     ({ operation: { operationId, 'x-alias-of': aliasOf = operationId } }) => aliasOf,

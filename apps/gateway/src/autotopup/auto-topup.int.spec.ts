@@ -27,7 +27,7 @@ const ONE_TOPUP = '10.5';
 let world: TestWorld;
 let database: pg.Pool;
 beforeAll(async () => {
-  world = await TestWorld.open({}, MODELS);
+  world = await TestWorld.openWithSagas({}, MODELS);
   database = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
 });
 afterAll(async () => {

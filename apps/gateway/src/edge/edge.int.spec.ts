@@ -12,7 +12,7 @@ const UUID = /^[0-9a-f-]{36}$/;
 let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await TestWorld.open();
+  world = await TestWorld.openWithSagas();
   account = await world.createAccount();
 });
 afterAll(() => world.close());

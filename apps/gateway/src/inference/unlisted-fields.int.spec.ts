@@ -3,7 +3,7 @@
  * types of tools and content parts, which are rejected, see hosted-tools.int.spec.ts.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createForm, openTappedWorld, PIXEL, type TappedWorld, type TestAccount } from '#testing';
+import { createForm, openTappedWorld, PIXEL, type TappedWorld, type TestAccount, TestWorld } from '#testing';
 
 /** Names of parameters that change the bill of a provider, and names that no provider knows. */
 const WORDS = [
@@ -59,7 +59,7 @@ function planted(value: unknown): unknown {
 let tapped: TappedWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  tapped = await openTappedWorld();
+  tapped = await openTappedWorld([], {}, TestWorld.openWithSagas);
   account = await tapped.world.createAccount(1_050);
 });
 afterAll(() => tapped.close());

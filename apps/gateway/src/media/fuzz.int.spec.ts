@@ -24,7 +24,7 @@ let world: TestWorld;
 let account: TestAccount;
 let document: OpenApiDocument;
 beforeAll(async () => {
-  world = await TestWorld.open();
+  world = await TestWorld.openWithSagas();
   account = await world.createAccount(105);
   document = (await world.get('/openapi.json')).body;
 });

@@ -24,7 +24,7 @@ const SAMPLED_CHOICES = 2;
 let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await TestWorld.open({ RATE_LIMIT_PER_MINUTE: '0', REFUSED_PROMPTS_PER_HOUR: '1000' });
+  world = await TestWorld.openWithSagas({ RATE_LIMIT_PER_MINUTE: '0', REFUSED_PROMPTS_PER_HOUR: '1000' });
   account = await world.createAccount(1_050);
 });
 afterAll(() => world.close());

@@ -38,7 +38,7 @@ const served = new Set<string>();
 
 beforeAll(async () => {
   subscribe('fastify.initialization', watch);
-  world = await TestWorld.open();
+  world = await TestWorld.openWithSagas();
   unsubscribe('fastify.initialization', watch);
   account = await world.createAccount(10.5);
   caller = new OperationCaller(world, account);

@@ -23,7 +23,7 @@ let document: OpenApiDocument;
 let isError: ValidateFunction;
 
 beforeAll(async () => {
-  world = await TestWorld.open();
+  world = await TestWorld.openWithSagas();
   world.contracts.allowInvalidValues();
   account = await world.createAccount(FUNDED);
   document = (await world.get('/openapi.json')).body;

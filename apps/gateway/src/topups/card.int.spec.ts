@@ -10,7 +10,7 @@ const HOOKS = '/topup/webhooks/stripe';
 
 let world: TestWorld;
 beforeAll(async () => {
-  world = await TestWorld.open();
+  world = await TestWorld.openWithSagas();
   await tell('/stripe/webhooks', { url: world.api + HOOKS, secret: SECRET });
 });
 afterAll(() => world.close());

@@ -122,7 +122,7 @@ describe('the route of the page', () => {
   let account: TestAccount;
   let answer: TestResponse;
   beforeAll(async () => {
-    world = await TestWorld.open();
+    world = await TestWorld.openWithSagas();
     account = await world.createAccount();
     ({ answer } = await created());
   });

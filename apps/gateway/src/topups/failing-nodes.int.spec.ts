@@ -16,7 +16,7 @@ let working: string;
 const servers: Server[] = [];
 const sockets = new Set<Socket>();
 beforeAll(async () => {
-  world = await TestWorld.open({ LND_REST_URL: await listen(createServer()), MAX_OPEN_INVOICES: '2' });
+  world = await TestWorld.openWithSagas({ LND_REST_URL: await listen(createServer()), MAX_OPEN_INVOICES: '2' });
   Object.assign(world.getService(PaymentMethods), { lightningTimeoutMs: LIGHTNING_TIMEOUT_MS });
   working = await world.addGateway({ lndUrl: `${world.sandbox}/lnd` });
 });

@@ -270,7 +270,7 @@ beforeAll(async () => {
   await copyCatalogue(directory, []);
   await addPaymentMethods(directory, SIXTH);
   terms = readPayments(directory);
-  world = await TestWorld.open(async (sandbox) => {
+  world = await TestWorld.openWithSagas(async (sandbox) => {
     const made = await fetch(`${sandbox}/nwc/wallets`, { method: 'POST' });
     const { nwc_url } = (await made.json()) as { nwc_url: string };
     return { CATALOGUE_DIR: directory, ...BACKENDS, NWC_RECEIVE_URL: nwc_url };

@@ -7,7 +7,7 @@ import { type TestAccount, TestWorld } from '#testing';
 
 let world: TestWorld;
 beforeAll(async () => {
-  world = await TestWorld.open();
+  world = await TestWorld.openWithSagas();
 });
 afterAll(() => world.close());
 

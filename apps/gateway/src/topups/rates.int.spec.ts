@@ -6,7 +6,7 @@ let world: TestWorld;
 let account: TestAccount;
 let database: pg.Client;
 beforeAll(async () => {
-  world = await TestWorld.open();
+  world = await TestWorld.openWithSagas();
   database = new pg.Client({ connectionString: world.databaseUrl });
   await database.connect();
   account = await world.createAccount();

@@ -35,7 +35,7 @@ const secrets = new Map(Object.entries(PLANTED));
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0 });
   const { url } = sandbox;
-  world = await TestWorld.open({
+  world = await TestWorld.openWithSagas({
     LOG_LEVEL: 'trace',
     SANDBOX_PORT: new URL(url).port,
     PRIVATE_RELAYS: `${url.replace('http', 'ws')}/relay`,

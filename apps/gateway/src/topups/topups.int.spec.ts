@@ -8,7 +8,7 @@ const LIGHTNING = '/topup/create/btc-lightning';
 let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await TestWorld.open();
+  world = await TestWorld.openWithSagas();
   account = await world.createAccount();
 });
 afterAll(() => world.close());

@@ -14,7 +14,7 @@ let wallet: SandboxWallet;
 let teller: ScenarioRunner;
 const opened = new AsyncDisposableStack();
 beforeAll(async () => {
-  world = await TestWorld.open();
+  world = await TestWorld.openWithSagas();
   opened.defer(() => world.close());
   wallet = new SandboxWallet(world.sandbox);
   teller = new ScenarioRunner(world);

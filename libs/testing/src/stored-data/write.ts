@@ -38,7 +38,7 @@ export async function writeStoredData(): Promise<void> {
     UNCLAIMED_AFTER_DAYS: '30',
     ...tap.settings,
   };
-  const world = await TestWorld.open(environment, [requests.VIDEO_MODEL]);
+  const world = await TestWorld.openWithSagas(environment, [requests.VIDEO_MODEL]);
   tap.target = world.sandbox;
   const pool = new pg.Pool({ connectionString: database.url, max: 2 });
   try {

@@ -93,9 +93,10 @@ export interface TappedWorld {
 export async function openTappedWorld(
   models: readonly object[] = [],
   settings: Readonly<Record<string, string>> = {},
+  open: typeof TestWorld.open = TestWorld.open,
 ): Promise<TappedWorld> {
   const tap = await Wiretap.open();
-  const world = await TestWorld.open({ ...tap.settings, ...settings }, models);
+  const world = await open({ ...tap.settings, ...settings }, models);
   tap.target = world.sandbox;
   const close = async () => {
     await world.close();

@@ -1,5 +1,5 @@
 /**
- * Runs all roles and the sandbox in this process, for tests of vertical slices: a test sends HTTP requests and checks
+ * Runs the roles and the sandbox in this process, for tests of vertical slices: a test sends HTTP requests and checks
  * the responses and the stored events. PostgreSQL, HTTP and the event store are real. The sandbox simulates all third
  * parties.
  */
@@ -61,6 +61,13 @@ interface Parts {
   readonly secrets: SecretWatch;
   readonly contracts: ContractGate;
   readonly traffic: SandboxTraffic;
+  readonly hasSagas: boolean;
+}
+
+interface WorldOptions {
+  readonly environment: EnvironmentVariables | ((sandbox: string) => Promise<EnvironmentVariables>);
+  readonly models: readonly object[];
+  readonly hasSagas: boolean;
 }
 
 export class TestWorld {
@@ -84,25 +91,34 @@ export class TestWorld {
   }
 
   /**
+   * Opens a world with a gateway and a projector. Top-ups, videos and other workflows need `openWithSagas`.
    * @param environment settings that differ from the defaults, or a function that creates them from the sandbox's URL
    * @param models models to add to the shipped catalogue
    */
-  static async open(
-    environment: EnvironmentVariables | ((sandbox: string) => Promise<EnvironmentVariables>) = {},
-    models: readonly object[] = [],
+  static open(environment: WorldOptions['environment'] = {}, models: WorldOptions['models'] = []): Promise<TestWorld> {
+    return TestWorld.build({ environment, models, hasSagas: false });
+  }
+
+  /** Like `open`, also with the workflows and sweeps, which take most of the CPU time of an idle world. */
+  static openWithSagas(
+    environment: WorldOptions['environment'] = {},
+    models: WorldOptions['models'] = [],
   ): Promise<TestWorld> {
+    return TestWorld.build({ environment, models, hasSagas: true });
+  }
+
+  private static async build(options: WorldOptions): Promise<TestWorld> {
     const resources = new AsyncDisposableStack();
     try {
-      return await TestWorld.build(environment, models, resources);
+      return await TestWorld.start(options, resources);
     } catch (error) {
       await resources.disposeAsync();
       throw error;
     }
   }
 
-  private static async build(
-    environmentOrFactory: EnvironmentVariables | ((sandbox: string) => Promise<EnvironmentVariables>),
-    models: readonly object[],
+  private static async start(
+    { environment: environmentOrFactory, models, hasSagas }: WorldOptions,
     resources: AsyncDisposableStack,
   ): Promise<TestWorld> {
     const closeOnExit = <T extends { close(): Promise<void> }>(running: T): T => {
@@ -143,11 +159,11 @@ export class TestWorld {
     const role = closeOnExit(
       await openRole('world', settings, createLog(settings.logLevel), async (role) => {
         const secrets = role.watchSecrets(variables, reader);
-        return { ...(await openGateway(role, ProjectorModule, SagasModule)), secrets };
+        return { ...(await openGateway(role, ProjectorModule, ...(hasSagas ? [SagasModule] : []))), secrets };
       }),
     );
     const { api, app, secrets } = role;
-    return new TestWorld(api, sandbox.url, { app, secrets, contracts, traffic }, resources);
+    return new TestWorld(api, sandbox.url, { app, secrets, contracts, traffic, hasSagas }, resources);
   }
 
   get foundation(): Foundation {
@@ -226,7 +242,8 @@ export class TestWorld {
     return account;
   }
 
-  private async credit(account: TestAccount, usd: number): Promise<void> {
+  /** Credits `usd` by an adjustment of the operator. */
+  async credit(account: TestAccount, usd: number): Promise<void> {
     const amount = parseUsd(Number(usd.toFixed(12)));
     const at = this.getService(Clock).now();
     const data = {
@@ -250,6 +267,7 @@ export class TestWorld {
 
   /** Pays a top-up of `usd`, to which a bonus is added, and waits until it is credited. */
   async fund(account: TestAccount, usd: number): Promise<void> {
+    if (!this.parts.hasSagas) throw new Error('this world credits no payments: open it with sagas');
     const amount = Number(usd.toFixed(12));
     const created = await this.post('/topup/create/btc-lightning', { amount, currency: 'USD' }, account);
     if (created.status !== 201) throw new Error(`no invoice: ${created.status} ${created.text}`);

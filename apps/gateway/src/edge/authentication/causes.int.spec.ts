@@ -11,7 +11,7 @@ let world: TestWorld;
 let account: TestAccount;
 let keyId: string;
 beforeAll(async () => {
-  world = await TestWorld.open();
+  world = await TestWorld.openWithSagas();
   account = await world.createAccount(1);
   const headers = { 'x-credit-id': account.creditId };
   keyId = (await world.send('GET', '/keys', { headers })).body.data[0]._id;

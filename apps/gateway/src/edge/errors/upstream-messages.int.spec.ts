@@ -41,7 +41,7 @@ beforeAll(async () => {
     [`${env}_BASE_URL`, url],
     [`${env}_API_KEY`, keyOf(env)],
   ]);
-  world = await TestWorld.open({
+  world = await TestWorld.openWithSagas({
     ...Object.fromEntries(settings),
     LOG_LEVEL: 'trace',
     REFUSED_PROMPTS_PER_HOUR: '10000',

@@ -216,7 +216,7 @@ describe('an idempotency key', () => {
     expect((await ask('tokens=3', { headers })).status).toBe(402);
     expect((await ask('tokens=3', { extra: { model: 'nope' } })).status).toBe(404);
     expect((await ask('tokens=3', { extra: { messages: [] } })).status).toBe(400);
-    await requests.world.fund(poor, 1);
+    await requests.world.credit(poor, 1.05);
     expect((await ask('tokens=3', { headers })).status).toBe(200);
     expect((await ask('tokens=3')).status).toBe(200);
   });

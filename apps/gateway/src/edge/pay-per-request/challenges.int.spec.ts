@@ -16,7 +16,7 @@ const PROBLEMS = 'https://paymentauth.org/problems/';
 
 let world: TestWorld;
 beforeAll(async () => {
-  world = await TestWorld.open({ CHALLENGES_PER_MINUTE: '10000', CHALLENGES_PER_MINUTE_IN_ALL: '10000' });
+  world = await TestWorld.openWithSagas({ CHALLENGES_PER_MINUTE: '10000', CHALLENGES_PER_MINUTE_IN_ALL: '10000' });
 });
 afterAll(() => world.close());
 

@@ -16,7 +16,7 @@ let world: TestWorld;
 let account: TestAccount;
 let openAi: OpenAI;
 beforeAll(async () => {
-  world = await TestWorld.open();
+  world = await TestWorld.openWithSagas();
   account = await world.createAccount(42);
   openAi = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0 });
 });

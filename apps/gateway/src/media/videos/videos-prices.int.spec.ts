@@ -8,7 +8,7 @@ const PRICED = ['duration', 'quality'] as const;
 let world: TestWorld;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await TestWorld.open({ VIDEO_LOOKS_PER_SECOND: '1000' });
+  world = await TestWorld.openWithSagas({ VIDEO_LOOKS_PER_SECOND: '1000' });
   account = await world.createAccount(315);
 });
 afterAll(() => world.close());

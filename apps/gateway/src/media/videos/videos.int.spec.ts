@@ -20,7 +20,7 @@ let account: TestAccount;
 /** Videos that will fail. They are requested at the start, because they take a while. */
 let bad: Record<'policy' | 'html' | 'expired' | 'error', Promise<TestResponse>>;
 beforeAll(async () => {
-  world = await TestWorld.open(async () => {
+  world = await TestWorld.openWithSagas(async () => {
     const port = await freePort();
     at = await pictures.listen();
     return { PORT: String(port), PUBLIC_BASE_URL: `http://127.0.0.1:${port}`, PRIVATE_SOURCES: at };
