@@ -80,7 +80,7 @@ export async function startProxy(
       app.server.closeAllConnections();
       await closed;
       connections.close();
-      await Promise.all([gateway.close(), tokenCounter.close()]);
+      await gateway.close();
     },
   };
 }

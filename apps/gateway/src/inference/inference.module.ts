@@ -51,11 +51,7 @@ import { ResponsesController } from './responses.controller.ts';
     ResponsesController,
   ],
   providers: [
-    {
-      provide: TokenCounter,
-      inject: [ProcessRole],
-      useFactory: (role: ProcessRole) => role.closeOnExit(new TokenCounter()),
-    },
+    TokenCounter,
     {
       provide: InferenceServices,
       inject: [ProviderRegistry, TokenCounter, Downloader],

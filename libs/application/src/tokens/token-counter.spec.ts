@@ -1,11 +1,10 @@
-import { afterAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { countTokens as countWhole } from 'gpt-tokenizer/encoding/cl100k_base';
 import type { Piscina } from 'piscina';
 import { TokenCounter } from './token-counter.ts';
 
 const counter = new TokenCounter();
-afterAll(() => counter.close());
 
 const ENGLISH = 'Every coin that comes in is counted twice. ';
 const WORDS = fc.constantFrom(
@@ -47,7 +46,7 @@ test('counts every text of a list, also the empty ones', async () => {
 
 test('the tokenizer does not run in the thread of the event loop', async () => {
   await counter.count('a', ENGLISH, cl100k);
-  const threads = Reflect.get(counter, 'pool') as Piscina;
+  const threads = Reflect.get(counter, 'threads') as Piscina;
   const before = threads.completed;
   await counter.count('a', ENGLISH.repeat(1_000), cl100k);
   expect(threads.completed - before).toBeGreaterThan(4);

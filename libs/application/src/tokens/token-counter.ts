@@ -39,11 +39,13 @@ export interface TokenCountOptions {
   readonly isRequired?: boolean;
 }
 
+/** The threads of all counters, because each thread has its own tables of the tokenizers. They end with the process. */
+let sharedThreads: Piscina<TokenCountTask, readonly TextTokens[]> | undefined;
+
 /** Counts the tokens of a text for a fixed owner. */
 export type CountText = (text: string) => Promise<number>;
 
 export class TokenCounter {
-  private pool: Piscina<TokenCountTask, readonly TextTokens[]> | undefined;
   private readonly owners = new OwnerQueue();
   private readonly waitingByOwner = new Map<string, number>();
   private waiting = 0;
@@ -79,7 +81,7 @@ export class TokenCounter {
       const counts = new Array<number>(texts.length).fill(0);
       for (const chunks of groupIntoTasks(texts)) {
         const task = { encoding, texts: chunks.map(({ text }) => text) };
-        const results = await this.owners.run(owner, () => this.getPool().run(task));
+        const results = await this.owners.run(owner, () => this.threads.run(task));
         for (const [i, { index, isSplit }] of chunks.entries()) {
           const { tokens, splits } = results[i] as TextTokens;
           const extraTokens = limit === undefined ? 0 : (splits + Number(isSplit)) * EXTRA_TOKENS_PER_SPLIT;
@@ -91,11 +93,6 @@ export class TokenCounter {
     } finally {
       this.addWaiting(owner, -characters);
     }
-  }
-
-  /** Ends the threads. Counts that are running fail. */
-  async close(): Promise<void> {
-    await this.pool?.destroy();
   }
 
   private assertCapacity(owner: string, characters: number): void {
@@ -112,15 +109,15 @@ export class TokenCounter {
     else this.waitingByOwner.set(owner, ofOwner);
   }
 
-  private getPool(): Piscina<TokenCountTask, readonly TextTokens[]> {
-    this.pool ??= new Piscina({
+  private get threads(): Piscina<TokenCountTask, readonly TextTokens[]> {
+    sharedThreads ??= new Piscina({
       filename: WORKER_FILE,
       minThreads: 1,
       maxThreads: Math.min(Math.max(os.availableParallelism() - 1, 1), MAX_THREADS),
       idleTimeout: Number.POSITIVE_INFINITY,
       niceIncrement: NICE_INCREMENT,
     });
-    return this.pool;
+    return sharedThreads;
   }
 }
 

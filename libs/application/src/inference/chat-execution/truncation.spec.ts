@@ -1,10 +1,9 @@
-import { afterAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { TokenCounter } from '../../tokens/token-counter.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
 import { selectLatestTurns, truncateToFit } from './truncation.ts';
 
 const counter = new TokenCounter();
-afterAll(() => counter.close());
 const countTexts = (texts: readonly string[]) => counter.countEach('a', texts);
 
 type ChatMessage = ChatBody['messages'][number];

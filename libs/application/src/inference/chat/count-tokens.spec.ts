@@ -1,10 +1,9 @@
-import { afterAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { countInputTokens, countMaxChatInputTokens, TokenCounter } from '#application';
 import { sampleSize } from '#testing';
 
 const counter = new TokenCounter();
-afterAll(() => counter.close());
 const countTokens = (text: string) => counter.count('a', text);
 
 const request = (content: unknown) => ({ model: 'm', messages: [{ role: 'user', content }] });

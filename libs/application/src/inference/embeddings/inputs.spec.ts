@@ -1,10 +1,9 @@
-import { afterAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { countTokens as countWhole } from 'gpt-tokenizer/encoding/cl100k_base';
 import { TokenCounter, type TokenCountOptions } from '../../tokens/token-counter.ts';
 import { assertInputsFit, countEmbeddingTokens } from './inputs.ts';
 
 const counter = new TokenCounter();
-afterAll(() => counter.close());
 const countEach = (texts: readonly string[], options: TokenCountOptions) => counter.countEach('a', texts, options);
 const counted = (text: string) => countWhole(text, { allowedSpecial: 'all' });
 const fits = (input: string | readonly number[], limit: number) => assertInputsFit([input], limit, countEach);
