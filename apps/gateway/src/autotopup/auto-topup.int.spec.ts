@@ -175,21 +175,21 @@ async function funded(usd: number): Promise<{ account: TestAccount; wallet: Test
 }
 
 test('starts one automatic top-up when concurrent charges cross the threshold', async () => {
-  const { account, wallet } = await funded(10.5);
-  await Promise.all(Array.from({ length: 60 }, () => dear(account)));
+  const { account, wallet } = await funded(6.3);
+  await Promise.all(Array.from({ length: 20 }, () => dear(account)));
   await world.waitUntil(async () => (await state(account)).last_topup_at !== null);
   await looked(account);
   expect([await attempts(account), (await world.getWalletUsage(wallet)).payments.length]).toEqual([1, 1]);
-  expect(Number(await world.fetchBalance(account))).toBeCloseTo(10.5 - 60 * PRICE + 10.5, 9);
+  expect(Number(await world.fetchBalance(account))).toBeCloseTo(6.3 - 20 * PRICE + 10.5, 9);
 });
 
 test('starts no automatic top-up for holds, but one for the charges that follow', async () => {
-  const { account } = await funded(10.5);
+  const { account } = await funded(6.3);
   const generation = extendDelay(1_500);
-  const waiting = Array.from({ length: 64 }, () => dear(account, 1_500));
+  const waiting = Array.from({ length: 20 }, () => dear(account, 1_500));
   await world.waitUntil(async () => {
     const { body } = await world.post('/credits/balance', undefined, account);
-    return body.held_usd > 6.7;
+    return body.held_usd > 2.1;
   });
   await world.sendChat(account, 'tokens=1'); // a charge triggers the workflow
   await looked(account);

@@ -140,9 +140,9 @@ describe('embeddings', () => {
   });
 
   test('is rejected with 402 before its tokens are counted, if it may cost more than is available', async () => {
-    const poor = await world.createAccount(0.105);
+    const poor = await world.createAccount(0.0105);
     const inputs = (count: number) => Array(count).fill('a b c '.repeat(3_000)); // 9,000 tokens each
-    expect((await embed(inputs(1_000), {}, poor)).status).toBe(402);
+    expect((await embed(inputs(100), {}, poor)).status).toBe(402);
     expect((await embed(inputs(10), {}, poor)).body.error).toMatchObject({
       type: 'invalid_request_error',
       message: expect.stringContaining('at most 8,191 tokens'),
