@@ -53,7 +53,7 @@ beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-backup-'));
   backup = path.join(directory, 'backup');
   target = await createTestDatabase();
-  world = await TestWorld.openWithSagas({ MASTER_KEY });
+  world = await TestWorld.open({ MASTER_KEY });
   account = await world.createAccount(5);
   const other = await world.createAccount(1);
   await Promise.all([asked(world), world.sendChat(other), world.sendChat(account)]);

@@ -1,13 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { extendDelay, extendTimeouts, type TestAccount, type TestResponse, TestWorld, timeOut } from '#testing';
 
-/** No other timeout lasts as long. */
+/** No other timeouts last as long. */
 const IDLE_MS = 59_000;
-const COMMENT_MS = 9_000;
+const COMMENT_MS = 14_000;
 
 let world: TestWorld;
 beforeAll(async () => {
-  world = await TestWorld.open({ UPSTREAM_IDLE_TIMEOUT_MS: String(IDLE_MS) });
+  world = await TestWorld.open({
+    UPSTREAM_IDLE_TIMEOUT_MS: String(IDLE_MS),
+    STREAM_FIRST_COMMENT_MS: String(COMMENT_MS),
+  });
 });
 afterAll(() => world.close());
 
@@ -308,17 +311,11 @@ describe('a stream that ends early during hidden reasoning', () => {
 });
 
 describe('a stream that waits for its first byte', () => {
-  let patient: TestWorld;
-  beforeAll(async () => {
-    patient = await TestWorld.open({ STREAM_FIRST_COMMENT_MS: String(COMMENT_MS) });
-  });
-  afterAll(() => patient.close());
-
   const COMMENT = ': COUNTINGHOUSE PROCESSING\n\n';
   const ask = async (directive: string, usd = 1.05) => {
-    const account = await patient.createAccount(usd);
-    const { status, text, isComplete } = await patient.sendChat(account, directive, { stream: true });
-    const { balance } = (await patient.post('/credits/balance', undefined, account)).body;
+    const account = await world.createAccount(usd);
+    const { status, text, isComplete } = await world.sendChat(account, directive, { stream: true });
+    const { balance } = (await world.post('/credits/balance', undefined, account)).body;
     return { status, text, isComplete, spent: usd - balance };
   };
 
@@ -329,9 +326,9 @@ describe('a stream that waits for its first byte', () => {
       comment = extendTimeouts(COMMENT_MS);
       return send();
     };
-    return timeOut(patient, sendDelayed, () => {
-      if (patient.traffic.openCallCount > 0) comment?.end();
-      return patient.traffic.openCallCount > 0;
+    return timeOut(world, sendDelayed, () => {
+      if (world.traffic.openCallCount > 0) comment?.end();
+      return world.traffic.openCallCount > 0;
     });
   }
 
@@ -364,9 +361,9 @@ describe('a stream that waits for its first byte', () => {
   });
 
   test('has the events of a failed response after the comment in the Responses API', async () => {
-    const account = await patient.createAccount(1.05);
+    const account = await world.createAccount(1.05);
     const asked = { model: 'openai/gpt-5-mini', input: '[[sandbox fault=timeout]]', stream: true };
-    const { status, text } = await timeOutAfterComment(() => patient.post('/v1/responses', asked, account));
+    const { status, text } = await timeOutAfterComment(() => world.post('/v1/responses', asked, account));
     expect([status, text.slice(0, COMMENT.length)]).toEqual([200, COMMENT]);
     const types = [...text.matchAll(/^event: (.*)$/gm)].map(([, type]) => type);
     expect(types).toEqual(['response.created', 'response.in_progress', 'response.failed']);

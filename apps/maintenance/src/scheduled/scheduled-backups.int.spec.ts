@@ -32,7 +32,7 @@ beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-scheduled-'));
   keys = await generateKeys();
   server = await openS3Server(['backups']);
-  world = await TestWorld.openWithSagas({ MASTER_KEY: randomBytes(32).toString('hex') });
+  world = await TestWorld.open({ MASTER_KEY: randomBytes(32).toString('hex') });
   await world.sendChat(await world.createAccount(1));
 });
 afterAll(async () => {
