@@ -7,7 +7,7 @@ import { generateText, isStepCount, streamText, tool } from 'ai';
 import OpenAI from 'openai';
 import { z } from 'zod';
 import { createLog } from '#foundation/program';
-import { listCharges, slowTime, type TestAccount, TestWorld } from '#testing';
+import { listCharges, sampleCases, slowTime, type TestAccount, TestWorld } from '#testing';
 import { createEnclaveVerifier } from './attestation/verify-enclaves.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';
@@ -187,7 +187,7 @@ describe('a failed request', () => {
     for await (const _ of stream);
   };
 
-  test.each([
+  const FAULTS = [
     'cut',
     'cut_frame',
     'no_done',
@@ -201,14 +201,28 @@ describe('a failed request', () => {
     'refuse',
     '500',
     '429',
-  ])('is an error, and not a completion, for OpenAI’s and Anthropic’s clients: %s', async (fault) => {
-    const asked = `[[sandbox tokens=8 fault=${fault}]]`;
-    const whole = await refusalOf(openai.chat.completions.create(chat(asked, false)));
-    expect(whole.status).toBeGreaterThanOrEqual(429);
-    expect(await refusalOf(heard(asked))).toBeInstanceOf(OpenAI.APIError);
-    const message = { model: MODEL, max_tokens: 50, messages: user(asked) };
-    expect(await refusalOf(anthropic.messages.stream(message).finalMessage())).toBeInstanceOf(Anthropic.APIError);
-  });
+  ];
+  const RECEIVERS: Readonly<Record<string, (asked: string) => Promise<void>>> = {
+    'a completion of OpenAI’s client': async (asked) => {
+      const whole = await refusalOf(openai.chat.completions.create(chat(asked, false)));
+      expect(whole.status).toBeGreaterThanOrEqual(429);
+    },
+    'a stream of OpenAI’s client': async (asked) => {
+      expect(await refusalOf(heard(asked))).toBeInstanceOf(OpenAI.APIError);
+    },
+    'a stream of Anthropic’s client': async (asked) => {
+      const message = { model: MODEL, max_tokens: 50, messages: user(asked) };
+      expect(await refusalOf(anthropic.messages.stream(message).finalMessage())).toBeInstanceOf(Anthropic.APIError);
+    },
+  };
+
+  test.each(
+    FAULTS.flatMap((fault, i) =>
+      sampleCases(Object.keys(RECEIVERS), 2, i).map((receiver) => [fault, receiver] as const),
+    ),
+  )('is an error, and not a completion: %s in %s', (fault, receiver) =>
+    RECEIVERS[receiver]?.(`[[sandbox tokens=8 fault=${fault}]]`),
+  );
 
   test('does not occur if only the enclave’s key has changed: the proxy attests the new key', async () => {
     await fetch(`${world.sandbox}/enclaves/${ID}/rotate`, { method: 'POST' });

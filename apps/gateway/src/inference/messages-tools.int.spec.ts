@@ -3,7 +3,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { betaMemoryTool } from '@anthropic-ai/sdk/helpers/beta/memory';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { listCharges, type TestAccount, TestWorld } from '#testing';
+import { listCharges, sampleCases, type TestAccount, TestWorld } from '#testing';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const GPT = 'openai/gpt-5-mini';
@@ -59,15 +59,17 @@ describe('a tool of Anthropic that the client runs', () => {
     { type: 'computer_20251124', ...display, enable_zoom: true },
   ];
 
+  const CALLS: readonly (readonly [model: string, stream: boolean])[] = [
+    [CLAUDE, true],
+    [CLAUDE, false],
+    ['google/gemini-2.5-flash', true],
+    [GPT, true],
+    [GPT, false],
+  ];
+
   test.each(TOOLS)('is called and its result continues the conversation: $type', async (tool) => {
     const { name } = tool as { readonly name: string };
-    for (const [model, stream] of [
-      [CLAUDE, true] as const,
-      [CLAUDE, false] as const,
-      ['google/gemini-2.5-flash', true] as const,
-      [GPT, true] as const,
-      [GPT, false] as const,
-    ]) {
+    for (const [model, stream] of sampleCases(CALLS, 2, TOOLS.indexOf(tool))) {
       const ask = (messages: Anthropic.Beta.BetaMessageParam[]) => {
         const body = { model, max_tokens: 2_000, tools: [tool], messages };
         return stream ? client.beta.messages.stream(body).finalMessage() : client.beta.messages.create(body);

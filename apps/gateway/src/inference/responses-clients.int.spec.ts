@@ -82,14 +82,13 @@ function startUpstream(): Promise<Server> {
 }
 
 let upstream: Server;
-/** Uses the sandbox. */
+/** Its provider is the sandbox. */
 let world: TestWorld;
-/** Uses the provider of `startUpstream`. */
-let tooled: TestWorld;
+/** Address of a gateway whose provider is that of `startUpstream`. */
+let toolApi: string;
 let client: OpenAI;
 let toolClient: OpenAI;
 let key: string;
-let toolKey: string;
 beforeAll(async () => {
   world = await TestWorld.open();
   key = (await world.createAccount(1.05)).apiKey;
@@ -98,13 +97,12 @@ beforeAll(async () => {
 beforeAll(async () => {
   upstream = await startUpstream();
   const { port } = upstream.address() as AddressInfo;
-  tooled = await TestWorld.open({ OPENROUTER_BASE_URL: `http://127.0.0.1:${port}/v1` });
-  toolKey = (await tooled.createAccount(1.05)).apiKey;
-  toolClient = new OpenAI({ apiKey: toolKey, baseURL: `${tooled.api}/v1`, maxRetries: 0 });
+  const connection = { baseUrl: `http://127.0.0.1:${port}/v1`, credential: undefined };
+  toolApi = await world.addGateway({ providers: new Map([['openrouter', connection]]) });
+  toolClient = new OpenAI({ apiKey: key, baseURL: `${toolApi}/v1`, maxRetries: 0 });
 });
 afterAll(async () => {
   await world.close();
-  await tooled.close();
   upstream.close();
 });
 
@@ -238,10 +236,10 @@ describe("OpenAI's client", () => {
 });
 
 describe("OpenRouter's client, which validates every field and event", () => {
-  const clientOf = (apiKey: string, { api }: TestWorld) => new OpenRouter({ apiKey, serverURL: `${api}/v1` });
+  const clientOf = (api: string) => new OpenRouter({ apiKey: key, serverURL: `${api}/v1` });
 
   test.each([false, true])('reads a response (with tools: %p)', async (tools) => {
-    const router = tools ? clientOf(toolKey, tooled) : clientOf(key, world);
+    const router = clientOf(tools ? toolApi : world.api);
     const responsesRequest = tools ? asking : { model: MODEL, input, metadata: { a: 'x' } };
     const response = await router.beta.responses.send({ responsesRequest });
     expect(response).toMatchObject({ status: 'completed', usage: { cost: expect.any(Number) } });
@@ -249,7 +247,7 @@ describe("OpenRouter's client, which validates every field and event", () => {
   });
 
   test.each([false, true])('reads a stream (with tools: %p)', async (tools) => {
-    const router = tools ? clientOf(toolKey, tooled) : clientOf(key, world);
+    const router = clientOf(tools ? toolApi : world.api);
     const responsesRequest = tools
       ? { ...asking, stream: true as const }
       : { model: MODEL, input, stream: true as const };
@@ -263,7 +261,7 @@ describe("OpenRouter's client, which validates every field and event", () => {
   });
 
   test.each(['fault=cut tokens=8', 'tokens=9'])('reads a stream that fails or is incomplete: %s', async (directive) => {
-    const router = clientOf(key, world);
+    const router = clientOf(world.api);
     const more = { input: `[[sandbox ${directive}]]`, maxOutputTokens: 4, stream: true as const };
     const types: string[] = [];
     const events = (await router.beta.responses.send({

@@ -137,7 +137,7 @@ test('serves paid requests and rejects free ones while the counters are unavaila
     const [from, key] = ['192.0.2.9', { 'x-credit-id': account.creditId }];
     const free = [send('POST', '/accounts/create', from), topUp(from, key), chat(from, account.apiKey, FREE)];
     expect((await Promise.all(free)).map(({ status }) => status)).toEqual([503, 503, 503]);
-    expect(await statuses(10, () => chat(from, account.apiKey))).toEqual(Array(10).fill(200));
+    expect(await statuses(3, () => chat(from, account.apiKey))).toEqual([200, 200, 200]);
   } finally {
     await pool.query('alter table limits.gone rename to counted');
   }
