@@ -46,9 +46,9 @@ afterAll(() => world.close());
 /** The exchange rate of the sandbox. */
 const SATS_PER_USD = 1_000;
 /** Number of lookups that an account pays for, unless all cases are tested. */
-const CHARGED_LOOKUPS = 30;
+const CHARGED_LOOKUPS = 14;
 /** Number of lookups that are sold to anonymous callers, unless all cases are tested. */
-const SOLD_LOOKUPS = 15;
+const SOLD_LOOKUPS = 9;
 /** How many pay-per-request lookups run concurrently at most. */
 const AT_ONCE = 8;
 const NEWS = '/v1/data/api/serp/news';

@@ -13,10 +13,15 @@ const MEASURED_MODEL = 'anthropic/claude-opus-4.6';
 const PER_TOKEN = 25e-6 * 1.055;
 const ANSWER = 500 * PER_TOKEN;
 const QUESTION = 120e-6;
-const STREAMS = 32;
+const STREAMS = 16;
 
-/** Numbers of gateways among which requests are distributed. */
-const GATEWAYS = sampleCases([3, 1], 1);
+/** How many of the streams the money suffices for, and the number of gateways among which they are distributed. */
+const CONTENTIONS = [
+  [17, 3],
+  [10, 3],
+  [17, 1],
+  [10, 1],
+] as const;
 
 let world: TestWorld;
 let gateways: readonly string[];
@@ -74,8 +79,8 @@ async function capped(usd: number): Promise<TestAccount> {
 }
 
 const paidBy = [
-  ['a balance', (usd: number) => world.createAccount(usd)],
-  ['the cap of a key', capped],
+  ['a balance', (usd: number) => world.createAccount(usd), 0],
+  ['the cap of a key', capped, 1],
 ] as const;
 
 /** Sends `STREAMS` concurrent requests for streams, distributed among the first `gatewayCount` gateways. */
@@ -84,26 +89,24 @@ function askForStreams(account: TestAccount, gatewayCount: number): Promise<Test
   return ask({ account, lengths: equal(STREAMS), more: { stream: true }, directive: 'chunk_delay=5', among });
 }
 
-describe.each(paidBy)('concurrent streams without an output limit, paid by %s', (_, withMoney) => {
-  test.each(
-    GATEWAYS.flatMap((gatewayCount) => [
-      [35, gatewayCount],
-      [20, gatewayCount],
-    ]),
-  )('cost no more than the money, which suffices for %i streams: %i gateways', async (affordable, gatewayCount) => {
-    const account = await withMoney(affordable * (ANSWER + QUESTION));
-    const { stop = 0, length = 0, ...others } = ends(await askForStreams(account, gatewayCount));
-    expect(stop).toBeGreaterThan(0);
-    expect(stop + length + Object.values(others).reduce((sum, count) => sum + count, 0)).toBe(STREAMS);
-    expect(Object.keys(others).filter((end) => !['402', '503', 'error'].includes(end))).toEqual([]);
-    expect(await overrun(account)).toBe(0n);
-    expect(Number(await world.fetchBalance(account))).toBeGreaterThanOrEqual(0);
-  });
+describe.each(paidBy)('concurrent streams without an output limit, paid by %s', (_, withMoney, first) => {
+  test.each(sampleCases(CONTENTIONS, 1, first))(
+    'cost no more than the money, which suffices for %i streams: %i gateways',
+    async (affordable, gatewayCount) => {
+      const account = await withMoney(affordable * (ANSWER + QUESTION));
+      const { stop = 0, length = 0, ...others } = ends(await askForStreams(account, gatewayCount));
+      expect(stop).toBeGreaterThan(0);
+      expect(stop + length + Object.values(others).reduce((sum, count) => sum + count, 0)).toBe(STREAMS);
+      expect(Object.keys(others).filter((end) => !['402', '503', 'error'].includes(end))).toEqual([]);
+      expect(await overrun(account)).toBe(0n);
+      expect(Number(await world.fetchBalance(account))).toBeGreaterThanOrEqual(0);
+    },
+  );
 });
 
 test('completes all concurrent non-streaming responses if the balance suffices for them', async () => {
-  const account = await world.createAccount(70 * (ANSWER + QUESTION));
-  expect(ends(await slowTime(() => ask({ account, lengths: equal(64) })))).toEqual({ stop: 64 });
+  const account = await world.createAccount(18 * (ANSWER + QUESTION));
+  expect(ends(await slowTime(() => ask({ account, lengths: equal(16) })))).toEqual({ stop: 16 });
   const agents = await world.createAccount(1.05);
   expect(ends(await slowTime(() => ask({ account: agents, lengths: equal(8, 16) })))).toEqual({ stop: 8 });
 });

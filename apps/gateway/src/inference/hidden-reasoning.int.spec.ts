@@ -10,6 +10,7 @@ import {
   extendTimeouts,
   listCharges,
   readResponse,
+  sampleCases,
   sumUsage,
   type TestAccount,
   TestWorld,
@@ -327,17 +328,20 @@ describe('a response of which nothing has arrived', () => {
 
   const CHATS = '/v1/chat/completions';
   const ANTHROPIC = { path: '/v1/messages', model: 'test/claude', max_tokens: 4_000 };
+  const REASONING_OFF = [
+    { reasoning: { enabled: false } },
+    { reasoning: { effort: 'none' } },
+    { reasoning: { max_tokens: 0 } },
+    { reasoning_effort: 'none' },
+  ];
   /** By what the sent request permits: no reasoning, a number of tokens, or as many as the output limit. */
   describe.each<[number, readonly object[]]>([
     [
       0,
       [
-        ...['test/thinks', 'test/routed', 'test/claude', 'test/adaptive'].flatMap((model) => [
-          { path: CHATS, model, reasoning: { enabled: false } },
-          { path: CHATS, model, reasoning: { effort: 'none' } },
-          { path: CHATS, model, reasoning: { max_tokens: 0 } },
-          { path: CHATS, model, reasoning_effort: 'none' },
-        ]),
+        ...['test/thinks', 'test/routed', 'test/claude', 'test/adaptive'].flatMap((model, i) =>
+          sampleCases(REASONING_OFF, 1, i).map((off) => ({ path: CHATS, model, ...off })),
+        ),
         { path: CHATS, model: 'test/claude' },
         { path: CHATS, model: 'test/claude', reasoning: { exclude: true } },
         { path: CHATS, model: 'test/adaptive' },

@@ -15,12 +15,15 @@ import {
   listCallItems,
   listExtraItems,
   readResponse,
+  sampleCases,
   sumUsage,
   type TestAccount,
   TestWorld,
   timeOut,
 } from '#testing';
 
+/** How many requests share a balance. */
+const CONCURRENT = 8;
 const MODEL = 'openai/gpt-4.1-mini';
 const FLAT = 'countinghouse/flat';
 const OPEN = 'openai/gpt-oss-120b';
@@ -102,15 +105,18 @@ const counts = (charge: Charge) => ({
 const textOf = (events: readonly any[]) => events.map((each) => each.choices?.[0]?.delta?.content ?? '').join('');
 
 describe('a model with a search tool', () => {
-  test.each([false, true])('costs no extra fee if it does not search (stream: %p)', async (stream) => {
-    expect((await ask('tokens=4', { stream })).status).toBe(200);
-    const { charge } = await charged();
-    expect(counts(charge)).toEqual({ calls: 1, searches: 0, estimated: false });
-    expect(await world.bill.fetchLines()).toHaveLength(1);
-    const [record] = (await world.get('/queries/history', account)).body.data;
-    expect(record.isOnline).toBe(false);
-    await assertBooksAreTheBill();
-  });
+  test.each(sampleCases([false, true], 1, 0))(
+    'costs no extra fee if it does not search (stream: %p)',
+    async (stream) => {
+      expect((await ask('tokens=4', { stream })).status).toBe(200);
+      const { charge } = await charged();
+      expect(counts(charge)).toEqual({ calls: 1, searches: 0, estimated: false });
+      expect(await world.bill.fetchLines()).toHaveLength(1);
+      const [record] = (await world.get('/queries/history', account)).body.data;
+      expect(record.isOnline).toBe(false);
+      await assertBooksAreTheBill();
+    },
+  );
 
   test.each([
     ['the tool web_search', MODEL, TOOL],
@@ -137,15 +143,18 @@ describe('a model with a search tool', () => {
     await assertBooksAreTheBill();
   });
 
-  test.each([false, true])('searches at most three times by default (stream: %p)', async (stream) => {
-    const answer = await ask(`${SEARCH} tool_times=9`, { stream });
-    expect(answer.status).toBe(200);
-    expect(counts((await charged()).charge)).toMatchObject({ calls: 4, searches: 3 });
-    expect(await searchesBilled()).toBe(3);
-    if (stream) expect(answer.events.at(-3).choices[0].finish_reason).toBe('stop');
-    else expect(answer.body.choices[0].finish_reason).toBe('stop');
-    await assertBooksAreTheBill();
-  });
+  test.each(sampleCases([false, true], 1, 1))(
+    'searches at most three times by default (stream: %p)',
+    async (stream) => {
+      const answer = await ask(`${SEARCH} tool_times=9`, { stream });
+      expect(answer.status).toBe(200);
+      expect(counts((await charged()).charge)).toMatchObject({ calls: 4, searches: 3 });
+      expect(await searchesBilled()).toBe(3);
+      if (stream) expect(answer.events.at(-3).choices[0].finish_reason).toBe('stop');
+      else expect(answer.body.choices[0].finish_reason).toBe('stop');
+      await assertBooksAreTheBill();
+    },
+  );
 
   test('ends with finish reason length if the remaining output is below the minimum of the provider', async () => {
     const tools = [{ ...TOOL, engine: 'exa' }];
@@ -187,22 +196,25 @@ describe('a model with a search tool', () => {
     expect(other.body.choices[0].message.tool_calls[0].function.name).toBe('web_search');
   });
 
-  test.each([false, true])('receives its reasoning together with the search results (stream: %p)', async (stream) => {
-    const model = 'anthropic/claude-haiku-4.5';
-    const more = {
-      model,
-      stream,
-      tools: [{ ...TOOL, engine: 'exa' }],
-      reasoning: { max_tokens: 1_024 },
-      max_tokens: 4_000,
-    };
-    expect((await ask(`${SEARCH} reasoning=8`, more)).status).toBe(200);
-    // The model continues to reason only if it receives its earlier reasoning.
-    const { charge } = await charged();
-    expect(counts(charge)).toMatchObject({ calls: 2, searches: 1 });
-    expect(sumUsage(charge).reasoning).toBe(16);
-    await assertBooksAreTheBill();
-  });
+  test.each(sampleCases([false, true], 1, 0))(
+    'receives its reasoning together with the search results (stream: %p)',
+    async (stream) => {
+      const model = 'anthropic/claude-haiku-4.5';
+      const more = {
+        model,
+        stream,
+        tools: [{ ...TOOL, engine: 'exa' }],
+        reasoning: { max_tokens: 1_024 },
+        max_tokens: 4_000,
+      };
+      expect((await ask(`${SEARCH} reasoning=8`, more)).status).toBe(200);
+      // The model continues to reason only if it receives its earlier reasoning.
+      const { charge } = await charged();
+      expect(counts(charge)).toMatchObject({ calls: 2, searches: 1 });
+      expect(sumUsage(charge).reasoning).toBe(16);
+      await assertBooksAreTheBill();
+    },
+  );
 
   test('has one output limit for all rounds together', async () => {
     const answer = await ask(SEARCH, { max_tokens: 12 });
@@ -276,7 +288,7 @@ describe('a stream with searches', () => {
 describe('a failure during searches', () => {
   const failing = `${SEARCH} text=${JSON.stringify(JSON.stringify({ query: '[[sandbox fault=500 at=exa]]' }))}`;
 
-  test.each([false, true])(
+  test.each(sampleCases([false, true], 1, 1))(
     'adds no fee if a search fails, and the model is called again (stream: %p)',
     async (stream) => {
       expect((await ask(failing, { stream })).status).toBe(200);
@@ -446,14 +458,14 @@ describe('the hold for searches', () => {
   test('is extended for searches of concurrent requests that share a balance', async () => {
     account = await world.createAccount(1.05);
     const answers = await Promise.all(
-      Array.from({ length: 16 }, (_, i) => ask(`${SEARCH} tool_times=2 id=${i}`, { stream: i % 2 === 0 })),
+      Array.from({ length: CONCURRENT }, (_, i) => ask(`${SEARCH} tool_times=2 id=${i}`, { stream: i % 2 === 0 })),
     );
-    expect(answers.map(({ status }) => status)).toEqual(Array(16).fill(200));
+    expect(answers.map(({ status }) => status)).toEqual(Array(CONCURRENT).fill(200));
     const facts = await world.listEvents(account);
     const searches = facts.flatMap(({ type, data }) =>
       type === 'HoldSettled' ? [data.charge.items.filter(({ beside }) => beside).length] : [],
     );
-    expect(searches).toEqual(Array(16).fill(2));
+    expect(searches).toEqual(Array(CONCURRENT).fill(2));
     expect(facts.some(({ type }) => type === 'HoldExtended')).toBe(true);
   });
 

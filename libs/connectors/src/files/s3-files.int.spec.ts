@@ -43,13 +43,13 @@ fileStoreContract('S3Files', async () => {
 test('a file that is larger than one part is stored and read completely', async () => {
   const store = await open();
   const id = generateFileId('gen', 0);
-  const pieces = Array.from({ length: 13 }, (_, i) => Buffer.alloc(1_000_000, i));
+  const pieces = Array.from({ length: 6 }, (_, i) => Buffer.alloc(1_000_000, i));
   const bytes = (async function* () {
     yield* pieces;
   })();
-  expect(await store.save({ id, n: 0, mediaType: 'video/mp4', bytes })).toBe(13_000_000);
+  expect(await store.save({ id, n: 0, mediaType: 'video/mp4', bytes })).toBe(6_000_000);
   const found = await store.find({ id, n: 0 });
-  expect(found).toMatchObject({ mediaType: 'video/mp4', size: 13_000_000 });
+  expect(found).toMatchObject({ mediaType: 'video/mp4', size: 6_000_000 });
   const read: Uint8Array[] = [];
   for await (const piece of found?.read() ?? []) read.push(piece);
   expect(Buffer.concat(read).equals(Buffer.concat(pieces))).toBe(true);

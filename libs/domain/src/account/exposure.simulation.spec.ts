@@ -30,12 +30,13 @@ const MODEL: MeasuredModel = {
   tokensPerSecond: 100,
   isStreamed: true,
 };
-const STREAMED = { name: 'streamed', model: MODEL };
-const UNSTREAMED = { name: 'not streamed', model: { ...MODEL, isStreamed: false } };
+const STREAMED = { name: 'streamed', model: MODEL, second: 0 };
+const UNSTREAMED = { name: 'not streamed', model: { ...MODEL, isStreamed: false }, second: 1 };
+/** Each payer and kind of response samples other cases, beginning at `first` and `second`. */
 const PAYERS = [
-  { payer: 'a balance, at one gateway', gateways: 1, isLimited: false },
-  { payer: 'a balance, at three gateways', gateways: 3, isLimited: false },
-  { payer: 'the limit of a key, at three gateways', gateways: 3, isLimited: true },
+  { payer: 'a balance, at one gateway', gateways: 1, isLimited: false, first: 0 },
+  { payer: 'a balance, at three gateways', gateways: 3, isLimited: false, first: 1 },
+  { payer: 'the limit of a key, at three gateways', gateways: 3, isLimited: true, first: 2 },
 ];
 const TYPICAL_LENGTHS = sampleLengths(60, createRandom(999));
 const MEASURED: MeasuredModel = { ...MODEL, measuredLengths: TYPICAL_LENGTHS, measuredTokensPerSecond: 100 };
@@ -140,9 +141,9 @@ function calculateMean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-describe.each(PAYERS)('with $payer', ({ gateways, isLimited }) => {
-  describe.each([STREAMED, UNSTREAMED])('$name', ({ model }) => {
-    test.each([64, 200])(
+describe.each(PAYERS)('with $payer', ({ gateways, isLimited, first }) => {
+  describe.each([STREAMED, UNSTREAMED])('$name', ({ model, second }) => {
+    test.each(sampleCases([64, 200], 1, first + second))(
       'of %d responses of 1,600 tokens with money for 40, at least 36 are complete, and none is truncated',
       (count) => {
         const lengths = createEqualLengths(count, 1_600);
@@ -166,7 +167,7 @@ describe.each(PAYERS)('with $payer', ({ gateways, isLimited }) => {
   });
   test('with varying lengths, truncated responses take at most 12 % of the money, and nine tenths of what it affords are complete', () => {
     const shares: number[] = [];
-    for (const [count, affordable] of sampleCases(VARYING_WAVES, 2)) {
+    for (const [count, affordable] of sampleCases(VARYING_WAVES, 1, first)) {
       const runs = AVERAGED_SEEDS.map((seed) => {
         const lengths = sampleLengths(count, createRandom(seed));
         const amount = priceAverage(lengths, affordable);
@@ -197,19 +198,20 @@ describe('no more is billed than the balance and the tolerated exposure', () => 
   const pick = <T>(random: () => number, values: readonly T[]) => values[Math.floor(random() * values.length)] as T;
   const balances = ['0.05', '0.3', '2'].map(money.parseUsd);
 
-  test.each<[string, number, (random: () => number) => Pick<SimulatedRequest, 'model' | 'tokens'>]>([
-    ['each response is a little longer than most', 200, () => ({ model: MEASURED, tokens: ABOVE_P90 })],
-    ['each response is endless', 200, () => ({ model: MEASURED, tokens: 20_000 })],
-    ['each response is endless, and its speed is unknown', 200, () => ({ model: MODEL, tokens: 20_000 })],
-    ['each response is endless and is not streamed', 200, () => ({ model: UNSTREAMED.model, tokens: 20_000 })],
+  test.each<[string, number, number, (random: () => number) => Pick<SimulatedRequest, 'model' | 'tokens'>]>([
+    ['each response is a little longer than most', 0, 200, () => ({ model: MEASURED, tokens: ABOVE_P90 })],
+    ['each response is endless', 1, 200, () => ({ model: MEASURED, tokens: 20_000 })],
+    ['each response is endless, and its speed is unknown', 2, 200, () => ({ model: MODEL, tokens: 20_000 })],
+    ['each response is endless and is not streamed', 0, 200, () => ({ model: UNSTREAMED.model, tokens: 20_000 })],
     [
       'endless responses arrive during a minute',
+      1,
       60_000,
       (random) => ({ model: MEASURED, tokens: pick(random, [200, 20_000]) }),
     ],
-  ])('if %s', (_, spreadMs, create) => {
-    for (const [index, balance] of sampleCases(balances, 2).entries()) {
-      const random = createRandom(index + 1);
+  ])('if %s', (_, first, spreadMs, create) => {
+    for (const balance of sampleCases(balances, 1, first)) {
+      const random = createRandom(balances.indexOf(balance) + 1);
       simulate({ requests: createRequests(120, spreadMs, () => create(random), random), balance });
     }
   });

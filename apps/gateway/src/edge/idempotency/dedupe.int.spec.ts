@@ -5,6 +5,9 @@ import { extendDelay, KeyedRequests, type TestAccount, type TestResponse } from 
 
 /** How long a delivered response is found by requests that wait for it. */
 const RETENTION_MS = 10_000;
+/** How long a slow response takes, unless a test extends it. No other delay lasts as long. */
+const LATENCY_MS = 170;
+const SLOW = `tokens=3 latency=${LATENCY_MS}`;
 
 let requests: KeyedRequests;
 let key: TestAccount & { readonly id: string };
@@ -51,8 +54,8 @@ async function sendAndDisconnect(directive: string, extra: object = {}): Promise
 }
 
 /** Sends a request whose response its client never reads. */
-async function sendUnread(directive = 'tokens=3 latency=800'): Promise<string> {
-  const generation = extendDelay(800);
+async function sendUnread(directive = SLOW): Promise<string> {
+  const generation = extendDelay(LATENCY_MS);
   await sendAndDisconnect(directive);
   generation.end();
   await requests.world.waitUntil(async () => (await requests.listClaims())[0]?.answer != null);
@@ -65,11 +68,10 @@ describe.each([
 ])('of %s', (_, form) => {
   test('a repeat waits for the first request, also on another gateway, and gets its response', async () => {
     const lookups = jest.spyOn(PostgresIdempotencyStore.prototype, 'find');
-    const slow = 'tokens=3 latency=800';
-    const generation = extendDelay(800);
-    const first = send(slow, form);
+    const generation = extendDelay(LATENCY_MS);
+    const first = send(SLOW, form);
     await requests.world.waitUntil(async () => (await holds('FundsHeld')) === 1);
-    const repeats = [send(slow, form), send(slow, form, { gateway: 1 })];
+    const repeats = [send(SLOW, form), send(SLOW, form, { gateway: 1 })];
     await requests.world.waitUntil(async () => lookups.mock.calls.length >= 2);
     generation.end();
 
@@ -83,10 +85,9 @@ describe.each([
   });
 
   test('a repeat of a request whose client has disconnected gets the response, which is charged once', async () => {
-    const slow = 'tokens=3 latency=800';
-    const generation = extendDelay(800);
-    await sendAndDisconnect(slow, form);
-    const repeat = send(slow, form, { gateway: 1 });
+    const generation = extendDelay(LATENCY_MS);
+    await sendAndDisconnect(SLOW, form);
+    const repeat = send(SLOW, form, { gateway: 1 });
     generation.end();
 
     expect(await repeat).toMatchObject({ status: 200, isComplete: true });
@@ -131,13 +132,12 @@ test('another body, key, path or method is another request, and an Idempotency-K
 });
 
 test('a request after the time is a new one, even if the first one is still running', async () => {
-  const slow = 'tokens=3 latency=800';
-  const generation = extendDelay(800);
-  const first = send(slow);
+  const generation = extendDelay(LATENCY_MS);
+  const first = send(SLOW);
   await requests.world.waitUntil(async () => (await requests.listClaims())[0]?.held === true);
   expect((await requests.listClaims())[0].expires_at - Date.now()).toBeLessThan(600_000);
   await requests.updateClaims('expires_at = now()');
-  const second = send(slow, {}, { gateway: 1 });
+  const second = send(SLOW, {}, { gateway: 1 });
   await requests.world.waitUntil(async () => (await holds('FundsHeld')) === 2);
   generation.end();
 
@@ -197,8 +197,8 @@ test('a client that disconnects while it waits for another response does not cha
 describe('the setting', () => {
   test('is off by default: every request is charged, and nothing is stored', async () => {
     const plain = await createKey({});
-    const generation = extendDelay(800);
-    const answers = [1, 2].map(() => send('tokens=3 latency=800', {}, { by: plain }));
+    const generation = extendDelay(LATENCY_MS);
+    const answers = [1, 2].map(() => send(SLOW, {}, { by: plain }));
     await requests.world.waitUntil(async () => (await holds('FundsHeld')) === 2);
     expect(await requests.listClaims()).toEqual([]);
     generation.end();

@@ -45,7 +45,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   'models/*': 'models/gpt-5-mini',
 };
 /** Number of routes that each credential is presented to, unless all cases are tested. */
-const SAMPLED_ROUTES = 15;
+const SAMPLED_ROUTES = 8;
 const CREDENTIALS = ['authorization', 'x-api-key', 'api-key', 'x-credit-id'];
 const CHAT = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'Hello' }] };
 

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { type EventStore, NO_STREAM, type StoredEvent } from '#kernel';
+import { sampleSize } from '../../sample-cases.ts';
 import {
   appendEvents,
   createEvent,
@@ -15,7 +16,7 @@ import {
 } from './subject.ts';
 
 const APPENDERS = 8;
-const APPENDS_EACH = 100;
+const APPENDS_EACH = sampleSize(100, 30);
 const STREAMS_EACH = 4;
 /** Once in this many appends to its own streams, each appender also appends to a stream that all appenders share. */
 const SHARED_EVERY = 10;
