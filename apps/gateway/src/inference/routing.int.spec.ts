@@ -96,7 +96,7 @@ describe('a request', () => {
     expect(await world.fetchBalance(account)).toBe(balance);
   });
 
-  test.each(sampleCases([false, true], 1, 0))(
+  test.each(sampleCases([false, true], 1))(
     'is served only by the listed providers if it has an order and allows no fallbacks (stream: %s)',
     async (stream) => {
       const order = async (...names: string[]) =>
