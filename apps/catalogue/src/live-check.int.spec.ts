@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { getShippedCatalogueDir, LISTING_PROVIDERS } from '#catalogue';
+import { createSmallCatalogue, createTestEndpoint, createTestModel } from '#testing';
 import { startSandbox } from '../../sandbox/src/sandbox.ts';
 import { runCatalogueCommand } from './command-line.ts';
 
@@ -84,6 +85,12 @@ describe('the live check over the sandbox', () => {
 
 describe('the live check of a configured provider', () => {
   let server: Server;
+  let small: string;
+  beforeAll(async () => {
+    small = await mkdtemp(path.join(tmpdir(), 'countinghouse-live-'));
+    await createSmallCatalogue(small, [createTestModel('test/model', [createTestEndpoint('Groq', 'groq')])]);
+  });
+  afterAll(() => rm(small, { recursive: true }));
   afterEach(async () => {
     const closed = once(server, 'close');
     server.close();
@@ -96,7 +103,7 @@ describe('the live check of a configured provider', () => {
     server = createServer(handle).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    return checkLive({ [`${provider}_API_KEY`]: 'key-of-the-operator', [`${provider}_BASE_URL`]: url });
+    return checkLive({ [`${provider}_API_KEY`]: 'key-of-the-operator', [`${provider}_BASE_URL`]: url }, small);
   }
 
   test('sends its key, follows pages, and skips providers without a key', async () => {

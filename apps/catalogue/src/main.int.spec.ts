@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { getShippedCatalogueDir, readCatalogue } from '#catalogue';
-import { copyUndatedCatalogue, createTestEndpoint, createTestModel, TEST_DAY } from '#testing';
+import { createSmallCatalogue, createTestEndpoint, createTestModel, TEST_DAY } from '#testing';
 import { runCatalogueCommand } from './command-line.ts';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps/catalogue/src/main.js');
@@ -49,7 +49,7 @@ test('check prints the size and the price list version of a valid catalogue', as
 test('the built program prints results to stdout, warnings and problems to stderr, and ends with the exit code', async () => {
   const own = await mkdtemp(path.join(tmpdir(), 'countinghouse-built-'));
   const endpoints = [createTestEndpoint('OpenAI', 'openai')];
-  await copyUndatedCatalogue(own, [
+  await createSmallCatalogue(own, [
     createTestModel('test/old', endpoints, { retires: '2026-12-11' }),
     createTestModel('test/new', endpoints, { retires: '2026-12-30' }),
   ]);
@@ -95,7 +95,7 @@ describe('the check of a catalogue with ends', () => {
   let own: string;
   beforeAll(async () => {
     own = await mkdtemp(path.join(tmpdir(), 'countinghouse-ends-'));
-    await copyUndatedCatalogue(own, [
+    await createSmallCatalogue(own, [
       createTestModel('test/old', [openai()], { retires: '2026-12-11', successor: 'test/new' }),
       createTestModel('test/last', [openai()], { retires: '2026-12-20' }),
       createTestModel('test/shared', [openai({ retires: '2026-12-30' }), groq]),
@@ -137,7 +137,7 @@ describe('the import of a list of models', () => {
   let own: string;
   beforeAll(async () => {
     own = await mkdtemp(path.join(tmpdir(), 'countinghouse-import-'));
-    await copyUndatedCatalogue(own, [
+    await createSmallCatalogue(own, [
       createTestModel('test/known', [createTestEndpoint('Groq', 'groq', { model: 'known' })]),
     ]);
   });

@@ -81,6 +81,7 @@ export {
   addPaymentMethods,
   copyCatalogue,
   copyUndatedCatalogue,
+  createSmallCatalogue,
   createTestEndpoint,
   createTestModel,
   TEST_DAY,

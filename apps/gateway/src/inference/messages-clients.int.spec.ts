@@ -1,7 +1,7 @@
 /** Anthropic's unmodified client for Node, with only another base URL. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { extendDelay, extendTimeouts, listCharges, type TestAccount, TestWorld } from '#testing';
+import { extendDelay, extendTimeouts, listCharges, sampleCases, type TestAccount, TestWorld } from '#testing';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const GPT = 'openai/gpt-5-mini';
@@ -49,7 +49,7 @@ const errorOf = (promise: PromiseLike<unknown>): Promise<APIError> =>
     (error) => error,
   );
 
-describe.each(MODELS)("Anthropic's client with %s", (model) => {
+describe.each(MODELS.map((model, nr) => [model, nr] as const))("Anthropic's client with %s", (model, nr) => {
   test('creates a message whose usage and cost match the ledger', async () => {
     const { total_usd: before } = await world.bill.fetchTotal();
     const { data, request_id } = await client.messages.create(asking('tokens=3', model)).withResponse();
@@ -86,7 +86,8 @@ describe.each(MODELS)("Anthropic's client with %s", (model) => {
     expect(expected).toBeGreaterThan(5);
   });
 
-  test.each([false, true])('calls a tool and continues with its result, streamed: %s', async (stream) => {
+  const streamed = sampleCases([false, true], 1, nr);
+  test.each(streamed)('calls a tool and continues with its result, streamed: %s', async (stream) => {
     const ask = (more: Pick<Anthropic.MessageCreateParamsNonStreaming, 'messages'>) => {
       const asked = { model, max_tokens: 2_000, tools: [WEATHER], ...more };
       return stream ? client.messages.stream(asked).finalMessage() : client.messages.create(asked);
@@ -263,7 +264,7 @@ describe('a message', () => {
   const marked = { ...words, text: 'Be brief', cache_control: { type: 'ephemeral' } } as const;
   const called: Anthropic.ToolUseBlockParam = { type: 'tool_use', id: 'toolu_1', name: 'weather', input: {} };
 
-  test.each<[string, Partial<Anthropic.MessageCreateParamsNonStreaming>]>([
+  const PARAMETERS: readonly (readonly [string, Partial<Anthropic.MessageCreateParamsNonStreaming>])[] = [
     ['a system prompt', { system: 'Be brief' }],
     ['a system prompt in blocks with cache_control', { system: [marked, { ...words, text: 'Be kind' }] }],
     ['cache_control at the top level', { cache_control: { type: 'ephemeral' } }],
@@ -286,11 +287,14 @@ describe('a message', () => {
     ['a user id', { metadata: { user_id: 'x'.repeat(200) } }],
     ['a tool that must not be called', { tools: [WEATHER], tool_choice: { type: 'none' } }],
     ['no parallel tool calls', { tools: [WEATHER], tool_choice: { type: 'auto', disable_parallel_tool_use: true } }],
-  ])('is created for a request with %s by models of three providers', async (_, more) => {
-    for (const model of [CLAUDE, GPT, GEMINI]) {
-      const { stop_reason, content } = await ask(more, model);
-      expect([model, stop_reason, content.length]).toEqual([model, 'end_turn', 1]);
-    }
+  ];
+  const CREATED = PARAMETERS.flatMap(([name, more], nr) =>
+    sampleCases([CLAUDE, GPT, GEMINI], 1, nr).map((model) => [name, model, more] as const),
+  );
+
+  test.each(CREATED)('is created for a request with %s by %s', async (_, model, more) => {
+    const { stop_reason, content } = await ask(more, model);
+    expect([stop_reason, content.length]).toEqual(['end_turn', 1]);
   });
 
   test.each<[string, Anthropic.ToolChoice]>([
@@ -317,9 +321,18 @@ describe('a message', () => {
     }
   });
 
-  test.each([false, true])('may be based on a web search, which its usage counts, streamed: %s', async (stream) => {
-    const tools = [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2 } as const];
-    for (const model of [CLAUDE, GEMINI]) {
+  const ALL_SEARCHES = [
+    [CLAUDE, false],
+    [CLAUDE, true],
+    [GEMINI, true],
+    [GEMINI, false],
+  ] as const;
+  const searches = sampleCases(ALL_SEARCHES, 2);
+
+  test.each(searches)(
+    'may be based on a web search, which its usage counts: %s, streamed: %s',
+    async (model, stream) => {
+      const tools = [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2 } as const];
       const asked = { ...asking('tool=any', model), tools };
       const { content, usage } = await (stream
         ? client.messages.stream(asked).finalMessage()
@@ -337,8 +350,8 @@ describe('a message', () => {
         { role: 'user' as const, content: 'Why?' },
       ];
       expect((await client.messages.create({ ...asked, messages: again })).stop_reason).toBe('end_turn');
-    }
-  });
+    },
+  );
 });
 
 test('sends a ping while a stream waits for its first byte', async () => {

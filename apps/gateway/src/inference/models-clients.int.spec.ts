@@ -3,7 +3,7 @@ import { HTTPClient, OpenRouter } from '@openrouter/sdk';
 import OpenAI from 'openai';
 import { readCatalogue } from '#catalogue';
 import type { PriceListPublished } from '#domain';
-import { type TestAccount, TestWorld } from '#testing';
+import { sampleCases, type TestAccount, TestWorld } from '#testing';
 
 let world: TestWorld;
 let account: TestAccount;
@@ -116,14 +116,17 @@ describe('a model that is not priced by tokens', () => {
     });
   });
 
-  test.each(media.map(({ id, type }) => [id, type]))('is rejected by chats and embeddings: %s', async (model, type) => {
-    const facts = (await world.listEvents()).length;
-    const chat = await world.sendChat(account, 'tokens=1', { model });
-    expect(chat.status).toBe(400);
-    expect(chat.body.message).toBe(`The model "${model}" is not a chat model; its type is ${type}`);
-    const embeddings = await world.post('/v1/embeddings', { model, input: 'a' }, account);
-    expect(embeddings.status).toBe(400);
-    expect(embeddings.body.message).toBe(`The model "${model}" is not an embedding model; its type is ${type}`);
-    expect(await world.listEvents()).toHaveLength(facts);
-  });
+  test.each(sampleCases(media, 6).map(({ id, type }) => [id, type]))(
+    'is rejected by chats and embeddings: %s',
+    async (model, type) => {
+      const facts = (await world.listEvents()).length;
+      const chat = await world.sendChat(account, 'tokens=1', { model });
+      expect(chat.status).toBe(400);
+      expect(chat.body.message).toBe(`The model "${model}" is not a chat model; its type is ${type}`);
+      const embeddings = await world.post('/v1/embeddings', { model, input: 'a' }, account);
+      expect(embeddings.status).toBe(400);
+      expect(embeddings.body.message).toBe(`The model "${model}" is not an embedding model; its type is ${type}`);
+      expect(await world.listEvents()).toHaveLength(facts);
+    },
+  );
 });
