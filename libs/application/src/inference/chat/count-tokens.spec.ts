@@ -47,7 +47,7 @@ describe('the upper bound of the input tokens', () => {
           await countInputTokens(request(text), countTokens),
         );
       }),
-      { numRuns: sampleSize(100, 10) },
+      { numRuns: sampleSize(100, 25) },
     );
   });
 
