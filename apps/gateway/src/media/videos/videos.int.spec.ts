@@ -1,5 +1,5 @@
 /** Videos from the request to the file, with the gateway and its workflows in this process and simulated providers. */
-import { createServer } from 'node:net';
+import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { verify } from '#audit';
 import { type TestAccount, type TestResponse, TestWorld } from '#testing';
@@ -21,7 +21,8 @@ let account: TestAccount;
 let bad: Record<'policy' | 'html' | 'expired' | 'error', Promise<TestResponse>>;
 beforeAll(async () => {
   world = await TestWorld.openWithSagas(async () => {
-    const port = await freePort();
+    // The URLs of webhooks are set before the gateway listens. No connection gets a port below 32,768 in the meantime.
+    const port = randomInt(20_000, 30_000);
     at = await pictures.listen();
     return { PORT: String(port), PUBLIC_BASE_URL: `http://127.0.0.1:${port}`, PRIVATE_SOURCES: at };
   });
@@ -33,16 +34,6 @@ afterAll(async () => {
   await world.close();
   await pictures.close();
 });
-
-/** Finds a free port: `PUBLIC_BASE_URL`, which webhook URLs start with, is set before the gateway listens. */
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { readonly port: number };
-      server.close(() => resolve(port));
-    });
-  });
-}
 
 const ask = (body: object, by = account) =>
   world.post('/v1/videos', { model: KLING, prompt: 'A harbour at dusk', ...body }, by);
