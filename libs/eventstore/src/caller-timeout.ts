@@ -1,7 +1,7 @@
 import { withStoreTimeout } from '#kernel';
 
 /** How long a caller waits for a response of the store. */
-const CALLER_TIMEOUT_MS = 4_000;
+export const CALLER_TIMEOUT_MS = 4_000;
 
 /**
  * Limits the time of a read that a caller waits for. Subscriptions and reads of the complete log have no such limit.
