@@ -202,16 +202,16 @@ describe('a failed request', () => {
     '500',
     '429',
   ];
-  const RECEIVERS: Readonly<Record<string, (asked: string) => Promise<void>>> = {
-    'a completion of OpenAI’s client': async (asked) => {
-      const whole = await refusalOf(openai.chat.completions.create(chat(asked, false)));
-      expect(whole.status).toBeGreaterThanOrEqual(429);
+  const RECEIVERS: Readonly<Record<string, (prompt: string) => Promise<void>>> = {
+    'a completion of OpenAI’s client': async (prompt) => {
+      const failure = await refusalOf(openai.chat.completions.create(chat(prompt, false)));
+      expect(failure.status).toBeGreaterThanOrEqual(429);
     },
-    'a stream of OpenAI’s client': async (asked) => {
-      expect(await refusalOf(heard(asked))).toBeInstanceOf(OpenAI.APIError);
+    'a stream of OpenAI’s client': async (prompt) => {
+      expect(await refusalOf(heard(prompt))).toBeInstanceOf(OpenAI.APIError);
     },
-    'a stream of Anthropic’s client': async (asked) => {
-      const message = { model: MODEL, max_tokens: 50, messages: user(asked) };
+    'a stream of Anthropic’s client': async (prompt) => {
+      const message = { model: MODEL, max_tokens: 50, messages: user(prompt) };
       expect(await refusalOf(anthropic.messages.stream(message).finalMessage())).toBeInstanceOf(Anthropic.APIError);
     },
   };

@@ -141,20 +141,22 @@ async function prepare(databaseUrl: string, settings: Settings, step: StartStep)
 }
 
 /** The tables that each start prepares last. Those of one start would otherwise wait for each other's lock. */
-const lastTables = new WeakMap<StartDeadline, Promise<void>>();
+const lastTables = new WeakMap<StartDeadline, Promise<unknown>>();
 
-/** Prepares tables that only some roles use, within the deadline of their start, one after the other. */
+/**
+ * Prepares tables that only some roles use, within the deadline of their start, one after the other. Does nothing if the
+ * database had all of them at the start.
+ */
 export async function prepareTables(foundation: Foundation, migrations: readonly Migration[]): Promise<void> {
   const { databaseUrl, settings, startDeadline, appliedMigrations } = foundation;
   if (migrations.every(({ id }) => appliedMigrations.has(id))) return;
-  const prepare = async () => {
-    await startDeadline.waitFor('the tables of the database', (step) =>
+  const prepare = () =>
+    startDeadline.waitFor('the tables of the database', (step) =>
       prepareDatabase(databaseUrl, migrations, settings.migrate, step),
     );
-  };
   const prepared = (lastTables.get(startDeadline) ?? Promise.resolve()).then(prepare);
   lastTables.set(startDeadline, prepared);
-  return prepared;
+  await prepared;
 }
 
 function explainStoreError(error: unknown): string {

@@ -242,7 +242,10 @@ async function sendSupported(route: string, chat: Chat, requests: Readonly<Recor
 }
 
 /** Returns the requests to one of the endpoints of a provider, of which two have all, unless all cases are tested. */
-function shareOf(chat: Chat, requests: Readonly<Record<string, GateRequest>>): Readonly<Record<string, GateRequest>> {
+function sampleRequests(
+  chat: Chat,
+  requests: Readonly<Record<string, GateRequest>>,
+): Readonly<Record<string, GateRequest>> {
   const siblings = KINDS.filter(({ endpoint }) => endpoint.upstream === chat.endpoint.upstream);
   const all = Object.entries(requests);
   const count = siblings.length > 1 ? Math.ceil(all.length / 2) : all.length;
@@ -257,9 +260,9 @@ describe.each(KINDS)('$model.id at $slug', (chat) => {
     return sendSupported('/v1/chat/completions', chat, { ...CHAT_REQUESTS, ...withInputs });
   });
 
-  test('responses', () => sendSupported('/v1/responses', chat, shareOf(chat, RESPONSES_REQUESTS)));
+  test('responses', () => sendSupported('/v1/responses', chat, sampleRequests(chat, RESPONSES_REQUESTS)));
 
-  test('messages', () => sendSupported('/v1/messages', chat, shareOf(chat, MESSAGES_REQUESTS)));
+  test('messages', () => sendSupported('/v1/messages', chat, sampleRequests(chat, MESSAGES_REQUESTS)));
 });
 
 test("xAI's search at OpenRouter", async () => {

@@ -177,7 +177,7 @@ async function expectNothingLeft(): Promise<void> {
   await world.waitUntil(async () => world.getService(Uploads).usedBytes === 0 && (await lying()).length === 0);
 }
 
-const optionsOf = (numRuns: number) => ({ numRuns: sampleSize(35, numRuns), seed: SEED, endOnFailure: true });
+const createOptions = (numRuns: number) => ({ numRuns: sampleSize(35, numRuns), seed: SEED, endOnFailure: true });
 
 test('responds to random JSON bodies with documented statuses, and leaves no hold or uploaded file', async () => {
   const seen = new Set<number>();
@@ -188,7 +188,7 @@ test('responds to random JSON bodies with documented statuses, and leaves no hol
     const body = spoilt(names, example).map((fields) => JSON.stringify(Object.fromEntries(fields)));
     await fc.assert(
       fc.asyncProperty(body, async (each) => void seen.add(await send(route, 'application/json', each))),
-      optionsOf(5),
+      createOptions(5),
     );
   }
   expect([...seen]).toEqual(expect.arrayContaining([200, 400]));
@@ -203,7 +203,7 @@ test('responds to random forms with documented statuses, and leaves no hold or u
   for (const route of all) {
     await fc.assert(
       fc.asyncProperty(forms(route), async (body) => void seen.add(await send(route, type, body))),
-      optionsOf(10),
+      createOptions(10),
     );
   }
   expect([...seen]).toEqual(expect.arrayContaining([200, 400]));

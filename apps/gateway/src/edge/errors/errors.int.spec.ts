@@ -191,7 +191,7 @@ const REFUSED: readonly (readonly [string, Kind, param: string | null | undefine
 /** How many requests each operation rejects: all, or a third, so that each is rejected by at least one of three operations. */
 const REFUSED_PER_SURFACE = Math.ceil(REFUSED.length / 3);
 
-describe.each(SURFACES.map((surface, nr) => ({ ...surface, nr })))('$route rejects', ({ nr, ...surface }) => {
+describe.each(SURFACES.map((surface, index) => ({ ...surface, index })))('$route rejects', ({ index, ...surface }) => {
   const { route } = surface;
   const good = (more: object = {}) => ({ ...surface.body(HELLO), ...more });
   /** All events except those of requests rejected for lack of money, and the number of charges in the history. */
@@ -201,7 +201,7 @@ describe.each(SURFACES.map((surface, nr) => ({ ...surface, nr })))('$route rejec
     return [facts, data.filter(({ price_in_usd }: { price_in_usd: number }) => price_in_usd > 0).length];
   };
 
-  test.each(sampleCases(REFUSED, REFUSED_PER_SURFACE, nr))(
+  test.each(sampleCases(REFUSED, REFUSED_PER_SURFACE, index))(
     '%s before money is held: %j',
     async (_, kind, param, { by = 'rich', method = 'POST', headers, set = {}, ...sent }) => {
       const changes = typeof set === 'function' ? set(surface) : set;

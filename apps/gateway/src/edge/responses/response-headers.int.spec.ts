@@ -118,12 +118,11 @@ describe('on every route', () => {
 
   test('a response to an anonymous caller is stored only if it is the same for everyone', async () => {
     const [faults, cacheable]: [unknown[], Set<string>] = [[], new Set()];
-    const urls = [...new Set(routes.map(({ url }) => url))];
-    const withAllMethods = (url: string) => routes.filter((route) => route.url === url);
-    const asked = urls.flatMap((url, i) =>
-      CACHEABLE.includes(url) ? withAllMethods(url) : sampleCases(withAllMethods(url), 1, i),
+    const byUrl = [...Map.groupBy(routes, ({ url }) => url)];
+    const selected = byUrl.flatMap(([url, methods], i) =>
+      CACHEABLE.includes(url) ? methods : sampleCases(methods, 1, i),
     );
-    for (const route of asked) {
+    for (const route of selected) {
       const response = await ask(route, {});
       const found = findFaults(response);
       const mayBeStored = CACHEABLE.includes(route.url) && ['GET', 'HEAD'].includes(route.method);
