@@ -1,5 +1,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
@@ -325,15 +327,23 @@ describe('the program that `npm start` runs', () => {
   });
 
   test('aborts and settles a stream that exceeds the shutdown timeout after SIGINT', async () => {
-    const messages = asked('tokens=64 chunk_delay=5000');
-    const stream = await program.client(key).chat.completions.create({ model: MODEL, messages, stream: true });
-    const received: unknown[] = [];
-    const read = async () => {
-      for await (const chunk of stream) {
-        if (received.push(chunk) === 2) program.send('SIGINT');
-      }
-    };
-    await expect(read()).rejects.toThrow('shutting down');
+    const body = { model: MODEL, input: 'Loads the tables of the tokenizer, which takes long on a busy machine.' };
+    expect(await post(`${program.api}/v1/responses/input_tokens`, body, key)).toMatchObject({ input_tokens: 21 });
+    const chat = request(`${program.api}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+    });
+    chat.end(JSON.stringify({ model: MODEL, messages: asked('tokens=64 chunk_delay=5000'), stream: true }));
+    const [response] = (await once(chat, 'response')) as [IncomingMessage];
+    let received = '';
+    // Not by `fetch`, which drops what it has not read when the connection is closed.
+    response.setEncoding('utf8').on('data', (text: string) => {
+      received += text;
+    });
+    await waitUntil(async () => received.split('"delta"').length > 2);
+    program.send('SIGINT');
+    await expect(once(response, 'end')).rejects.toThrow('aborted');
+    expect(received).toContain('shutting down');
     expect(await program.ended).toBe(0);
     const lines = await verify();
     expect(lines.at(-1)).toBe('drift 0');

@@ -62,13 +62,13 @@ test('accepts links and tokens of any key in the key ring, but no links of a rem
 });
 
 test('long bytes are sealed and opened in the same format as short secrets, without holding the event loop', async () => {
-  const text = 'a conversation '.repeat(1_500_000);
+  const text = 'a conversation '.repeat(150_000);
   const bytes = Buffer.from(text);
-  const buffers = Array.from({ length: 2_250 }, (_, i) => bytes.subarray(i * 10_000, (i + 1) * 10_000));
-  const sealed = await countPauses(switched.sealBytes(...buffers));
+  const buffers = Array.from({ length: 225 }, (_, i) => bytes.subarray(i * 10_000, (i + 1) * 10_000));
+  const sealed = await countPauses(() => switched.sealBytes(...buffers));
   const { keyId } = switched;
   expect(switched.open({ key: keyId, box: sealed.result.toString('base64') })).toBe(text);
-  const opened = await countPauses(switched.openBytes(Buffer.from(switched.seal(text).box, 'base64'), keyId));
+  const opened = await countPauses(() => switched.openBytes(Buffer.from(switched.seal(text).box, 'base64'), keyId));
   expect(opened.result.equals(bytes)).toBe(true);
   expect(Math.min(sealed.pauses, opened.pauses)).toBeGreaterThan(1);
 });

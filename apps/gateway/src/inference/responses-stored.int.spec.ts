@@ -342,12 +342,12 @@ describe('the conversation service', () => {
   test('stores and loads a long conversation without holding the event loop', async () => {
     const stored = new Stored();
     const long = { items: [{ role: 'user', content: '"é'.repeat(700_000) }], response: '{"a":1}' };
-    const saving = await countPauses(keeping(stored).store({ ...said, conversation: long }));
+    const saving = await countPauses(() => keeping(stored).store({ ...said, conversation: long }));
     expect([saving.result, saving.pauses > 1]).toEqual([true, true]);
     const secrets = new Secrets(Buffer.alloc(32, 1));
     const texts = stored.saved.map(({ sealed: { key, box } }) => secrets.open({ key, box: box.toString('base64') }));
     expect(texts.map((text) => text === JSON.stringify(long))).toEqual([true]); // the format of earlier versions
-    const loading = await countPauses(keeping(stored).load(reader, id));
+    const loading = await countPauses(() => keeping(stored).load(reader, id));
     expect(loading.result).toMatchObject({ ...long, length: JSON.stringify(long).length });
     expect(loading.pauses).toBeGreaterThan(1);
   });

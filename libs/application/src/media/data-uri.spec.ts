@@ -44,18 +44,18 @@ test('rejects a data URI that is too large, and accepts one of the maximum size'
 });
 
 describe('a long data URI', () => {
-  const content = randomBytes(18_000_001);
+  const content = randomBytes(2_000_001);
   const base64 = content.toString('base64');
   const parse = (data: string) => parseDataUri(`data:image/png;base64,${data}`, 25_000_000);
 
   test('is decoded without holding the event loop', async () => {
-    const { result, pauses } = await countPauses(parse(base64));
+    const { result, pauses } = await countPauses(() => parse(base64));
     expect(content.equals(result.bytes)).toBe(true);
     expect(pauses).toBeGreaterThan(1);
   });
 
   test.each(['=', '-', '\n', 'ł'])('is rejected with %j at any place', async (character) => {
-    for (const at of [49_151, 49_152, 10_000_000]) {
+    for (const at of [49_151, 49_152, 2_000_000]) {
       const data = base64.slice(0, at) + character + base64.slice(at + 1);
       await expect(parse(data)).rejects.toMatchObject({ reason: 'rejected' });
     }

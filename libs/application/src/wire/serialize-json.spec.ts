@@ -35,10 +35,10 @@ describe('a serialised value', () => {
   });
 
   test.each<[string, unknown]>([
-    ['a long text', { text: '"\n'.repeat(2_000_000) }],
+    ['a long text', { text: '"\n'.repeat(400_000) }],
     ['many values', { list: Array.from({ length: 100_000 }, (_, i) => i / 7) }],
   ])('holds the event loop only for a small part of the work: %s', async (_, value) => {
-    const { pauses } = await countPauses(Promise.resolve(serializeJson(value)));
+    const { pauses } = await countPauses(async () => serializeJson(value));
     expect(pauses).toBeGreaterThan(MIN_PAUSES);
   });
 });
