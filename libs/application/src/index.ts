@@ -145,6 +145,7 @@ export {
   ConversationService,
   PreviousResponseRemovedError,
   ResponseStore,
+  STORE_TIMEOUT_MS,
   type StoredChain,
   type StoredResponse,
   type StoredResponseReader,

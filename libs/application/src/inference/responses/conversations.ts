@@ -22,7 +22,7 @@ const RESPONSE_LIFETIME_MS = 30 * 24 * 60 * 60_000;
 /** Parts of up to this size in total are parsed at once: hundreds of turns would take longer than parsing them. */
 const MAX_BATCH_BYTES = 1024 * 1024;
 /** How long a paid response waits to be stored. After that it is returned as not stored. */
-const STORE_TIMEOUT_MS = 2_000;
+export const STORE_TIMEOUT_MS = 2_000;
 /**
  * Maximum lookups per request; further references count as not found. A lookup finds all items of the conversation up
  * to the response with the referenced item.
