@@ -1,4 +1,5 @@
 /** Helpers for charges in specs. */
+import { isDeepStrictEqual } from 'node:util';
 import {
   addUsage,
   type Charge,
@@ -75,7 +76,7 @@ export function isExplained(charge: Charge, lines: readonly PriceListLine[]): bo
   });
   return (
     recalculated.every((item) => item) &&
-    JSON.stringify(charge) === JSON.stringify(toCharge(recalculated as ChargeItem[], omitAmounts(charge)))
+    isDeepStrictEqual(charge, toCharge(recalculated as ChargeItem[], omitAmounts(charge)))
   );
 }
 
