@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { ConnectionProbe, openPool } from '#postgres';
-import { createTestDatabase, type TestDatabase } from '#testing';
+import { createTestDatabase, slowTime, type TestDatabase } from '#testing';
 
 let database: TestDatabase;
 let admin: pg.Client;
@@ -44,4 +44,17 @@ test('callers of a probe share one attempt for some time, also if it fails', asy
   await allowConnections(true);
 
   expect(probe.check()).toBe(first);
+});
+
+test('a result of a probe is at most 2 s old, so a failure is known within 5 s', async () => {
+  const probe = new ConnectionProbe({ connectionString: database.url });
+  await slowTime(async (advance) => {
+    const first = probe.check();
+    advance(1_900);
+    expect(probe.check()).toBe(first);
+    advance(200);
+    const second = probe.check();
+    expect(second).not.toBe(first);
+    await Promise.all([first, second]);
+  });
 });

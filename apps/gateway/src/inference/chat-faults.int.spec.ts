@@ -314,7 +314,7 @@ describe('a stream that waits for its first byte', () => {
   const COMMENT = ': COUNTINGHOUSE PROCESSING\n\n';
   const ask = async (directive: string, usd = 1.05) => {
     const account = await world.createAccount(usd);
-    const { status, text, isComplete } = await world.sendChat(account, directive, { stream: true });
+    const { status, textWithComments: text, isComplete } = await world.sendChat(account, directive, { stream: true });
     const { balance } = (await world.post('/credits/balance', undefined, account)).body;
     return { status, text, isComplete, spent: usd - balance };
   };
@@ -363,7 +363,9 @@ describe('a stream that waits for its first byte', () => {
   test('has the events of a failed response after the comment in the Responses API', async () => {
     const account = await world.createAccount(1.05);
     const asked = { model: 'openai/gpt-5-mini', input: '[[sandbox fault=timeout]]', stream: true };
-    const { status, text } = await timeOutAfterComment(() => world.post('/v1/responses', asked, account));
+    const { status, textWithComments: text } = await timeOutAfterComment(() =>
+      world.post('/v1/responses', asked, account),
+    );
     expect([status, text.slice(0, COMMENT.length)]).toEqual([200, COMMENT]);
     const types = [...text.matchAll(/^event: (.*)$/gm)].map(([, type]) => type);
     expect(types).toEqual(['response.created', 'response.in_progress', 'response.failed']);

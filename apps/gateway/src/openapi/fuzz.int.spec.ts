@@ -5,7 +5,15 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import { createForm, sampleSize, type TestAccount, type TestResponse, TestWorld, USES_ALL_CASES } from '#testing';
+import {
+  createForm,
+  readResponse,
+  sampleSize,
+  type TestAccount,
+  type TestResponse,
+  TestWorld,
+  USES_ALL_CASES,
+} from '#testing';
 import type { OpenApiDocument, PathOperation } from './document.ts';
 import type { JsonSchema } from './operation.ts';
 
@@ -248,11 +256,7 @@ describe('any input', () => {
             headers,
             body: createForm(Object.fromEntries(fields)),
           });
-          const text = await answer.text();
-          const isJson = answer.headers.get('content-type')?.includes('json');
-          const { status, headers: told } = answer;
-          const json = isJson ? JSON.parse(text) : undefined;
-          const read = { status, headers: told, text, isComplete: true, body: json, events: [] };
+          const read = await readResponse(answer);
           expectDecent(read, operation);
           await expectFair(read, before.balance);
         }),

@@ -1,8 +1,10 @@
 export interface TestResponse {
   readonly status: number;
   readonly headers: Headers;
-  /** Of an incomplete response, what arrived. */
+  /** Of an incomplete response, what arrived. Without comments, whose number depends on the speed of the host. */
   readonly text: string;
+  /** With the comments that are sent while a stream waits. */
+  readonly textWithComments: string;
   /** False if the connection was closed before the end. Only server-sent events may be incomplete. */
   readonly isComplete: boolean;
   /** The body, if it is JSON. */
@@ -22,11 +24,12 @@ export async function readResponse(response: Response, onText?: (text: string) =
   // An encrypted body has the content type of its plaintext, so it is not parsed.
   const type = headers.has('ehbp-response-nonce') ? '' : (headers.get('content-type') ?? '');
   const isStream = type.startsWith('text/event-stream');
-  const { text, isComplete } = isStream
+  const { text: textWithComments, isComplete } = isStream
     ? await readStream(response, onText)
     : { text: await response.text(), isComplete: true };
+  const text = isStream ? textWithComments.replace(/^:.*\n\n/gm, '') : textWithComments;
   const body = type.includes('json') ? JSON.parse(text) : undefined;
-  return { status, headers, text, isComplete, body, events: isStream ? parseEvents(text) : [] };
+  return { status, headers, text, textWithComments, isComplete, body, events: isStream ? parseEvents(text) : [] };
 }
 
 async function readStream(
@@ -47,7 +50,7 @@ async function readStream(
 }
 
 function parseEvents(text: string): readonly unknown[] {
-  const data = text.split('\n\n').filter((event) => event !== '' && !event.startsWith(':'));
+  const data = text.split('\n\n').filter((event) => event !== '');
   return data.map((event) =>
     event === 'data: [DONE]' ? '[DONE]' : JSON.parse(event.replace(/^(event: .*\n)?data: /, '')),
   );
