@@ -46,7 +46,7 @@ test('callers of a probe share one attempt for some time, also if it fails', asy
   expect(probe.check()).toBe(first);
 });
 
-test('a result of a probe is at most 2 s old, so a failure is known within 5 s', async () => {
+test('callers share a result of a probe for at most 2 s', async () => {
   const probe = new ConnectionProbe({ connectionString: database.url });
   await slowTime(async (advance) => {
     const first = probe.check();
