@@ -74,26 +74,29 @@ const REQUESTS: readonly (readonly [place: string, path: string, body: object])[
 const send = (path: string, body: object) =>
   tapped.world.post(path, { max_tokens: 64, max_output_tokens: 64, ...body }, account);
 
-describe.each(REQUESTS.map((request, nr) => [...request, nr] as const))('an image in %s (%s)', (_, path, body, nr) => {
-  test('is rejected for every model that takes none, before money is held', async () => {
-    const before = (await tapped.world.listEvents(account)).length;
-    for (const model of sampleCases(blind, 4, nr)) {
-      const { status, text } = await send(path, { model, ...body });
-      expect([model, status, text]).toEqual([model, 400, expect.stringContaining('but not image')]);
-    }
-    expect(tapped.tap.takeReceived()).toEqual([]);
-    expect((await tapped.world.listEvents(account)).length).toBe(before);
-  });
+describe.each(REQUESTS.map((request, index) => [...request, index] as const))(
+  'an image in %s (%s)',
+  (_, path, body, index) => {
+    test('is rejected for every model that takes none, before money is held', async () => {
+      const before = (await tapped.world.listEvents(account)).length;
+      for (const model of sampleCases(blind, 4, index)) {
+        const { status, text } = await send(path, { model, ...body });
+        expect([model, status, text]).toEqual([model, 400, expect.stringContaining('but not image')]);
+      }
+      expect(tapped.tap.takeReceived()).toEqual([]);
+      expect((await tapped.world.listEvents(account)).length).toBe(before);
+    });
 
-  test('reaches the provider of a model that takes images', async () => {
-    for (const model of sampleCases(seeing, 4, nr)) {
-      const { status } = await send(path, { model, ...body });
-      const received = tapped.tap.takeReceived();
-      expect([model, status]).toEqual([model, 200]);
-      expect(JSON.stringify(received.map((request) => request.body))).toContain(SOURCE.data);
-    }
-  });
-});
+    test('reaches the provider of a model that takes images', async () => {
+      for (const model of sampleCases(seeing, 4, index)) {
+        const { status } = await send(path, { model, ...body });
+        const received = tapped.tap.takeReceived();
+        expect([model, status]).toEqual([model, 200]);
+        expect(JSON.stringify(received.map((request) => request.body))).toContain(SOURCE.data);
+      }
+    });
+  },
+);
 
 test('images next to the content of a message, as other APIs have them, are rejected', async () => {
   for (const model of [blind[0], seeing[0]]) {

@@ -49,7 +49,7 @@ const errorOf = (promise: PromiseLike<unknown>): Promise<APIError> =>
     (error) => error,
   );
 
-describe.each(MODELS.map((model, nr) => [model, nr] as const))("Anthropic's client with %s", (model, nr) => {
+describe.each(MODELS.map((model, index) => [model, index] as const))("Anthropic's client with %s", (model, index) => {
   test('creates a message whose usage and cost match the ledger', async () => {
     const { total_usd: before } = await world.bill.fetchTotal();
     const { data, request_id } = await client.messages.create(asking('tokens=3', model)).withResponse();
@@ -86,7 +86,7 @@ describe.each(MODELS.map((model, nr) => [model, nr] as const))("Anthropic's clie
     expect(expected).toBeGreaterThan(5);
   });
 
-  const streamed = sampleCases([false, true], 1, nr);
+  const streamed = sampleCases([false, true], 1, index);
   test.each(streamed)('calls a tool and continues with its result, streamed: %s', async (stream) => {
     const ask = (more: Pick<Anthropic.MessageCreateParamsNonStreaming, 'messages'>) => {
       const asked = { model, max_tokens: 2_000, tools: [WEATHER], ...more };
@@ -288,8 +288,8 @@ describe('a message', () => {
     ['a tool that must not be called', { tools: [WEATHER], tool_choice: { type: 'none' } }],
     ['no parallel tool calls', { tools: [WEATHER], tool_choice: { type: 'auto', disable_parallel_tool_use: true } }],
   ];
-  const CREATED = PARAMETERS.flatMap(([name, more], nr) =>
-    sampleCases([CLAUDE, GPT, GEMINI], 1, nr).map((model) => [name, model, more] as const),
+  const CREATED = PARAMETERS.flatMap(([name, more], index) =>
+    sampleCases([CLAUDE, GPT, GEMINI], 1, index).map((model) => [name, model, more] as const),
   );
 
   test.each(CREATED)('is created for a request with %s by %s', async (_, model, more) => {

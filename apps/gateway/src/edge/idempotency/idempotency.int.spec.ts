@@ -92,10 +92,9 @@ describe.each(sampleCases(REPEATED, 2))('repeating %s', (_, path, bodyOf, more) 
 
   test('charges one of many concurrent requests to two gateways; the others get its response or 409', async () => {
     const count = sampleSize(20, 10);
-    const asked = Array.from({ length: count }, (_, i) =>
-      send('tokens=3 latency=100', { api: requests.apis[i % 2] ?? '' }),
+    const answers = await Promise.all(
+      Array.from({ length: count }, (_, i) => send('tokens=3 latency=100', { api: requests.apis[i % 2] ?? '' })),
     );
-    const answers = await Promise.all(asked);
     const served = answers.filter(({ status }) => status === 200);
     expect(answers.filter(({ status }) => status === 409)).toHaveLength(count - served.length);
     expect(served.filter((each) => replayed(each) === null)).toHaveLength(1);

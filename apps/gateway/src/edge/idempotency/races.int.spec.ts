@@ -22,8 +22,8 @@ const charges = async (account: TestAccount) =>
 
 describe('concurrent requests to two gateways', () => {
   test.each([
-    ['', 12, {}],
-    [' as a stream', 7, { stream: true }],
+    ['', sampleSize(42, 12), {}],
+    [' as a stream', sampleSize(21, 7), { stream: true }],
   ])('are served%s as long as the balance pays for them, and not one more', async (_, afforded, more) => {
     const account = await world.createAccount(afforded / 100);
     const answers = await times(REQUESTS, (i) => world.sendChat(account, '', { ...FLAT, ...more }, apis[i % 2]));
