@@ -16,6 +16,7 @@ import { heldConnections } from './attacks/held-connections.ts';
 import { history } from './attacks/history.ts';
 import { largeBodies } from './attacks/large-bodies.ts';
 import { largeEvents } from './attacks/large-events.ts';
+import { newConnections } from './attacks/new-connections.ts';
 import { pooler } from './attacks/pooler.ts';
 import { rollback } from './attacks/rollback.ts';
 import { rollingRestart } from './attacks/rolling-restart.ts';
@@ -32,6 +33,7 @@ const ATTACKS: readonly Attack[] = [
   history,
   largeBodies,
   largeEvents,
+  newConnections,
   pooler,
   rollback,
   rollingRestart,

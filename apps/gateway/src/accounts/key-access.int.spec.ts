@@ -3,14 +3,15 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Streams } from '#application';
 import { UNRESTRICTED_ACCESS } from '#domain';
-import { createForm, PIXEL, sampleCases, TEST_CAUSE, type TestAccount, TestWorld } from '#testing';
+import { createForm, PIXEL, sampleCases, sampleSize, TEST_CAUSE, type TestAccount, TestWorld } from '#testing';
 
 let world: TestWorld;
-let apis: readonly string[];
+let apis: string[];
 let account: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open();
-  apis = [world.api, await world.addGateway()];
+  apis = [world.api];
+  while (apis.length < sampleSize(3, 2)) apis.push(await world.addGateway());
   account = await world.createAccount(50);
 });
 afterAll(() => world.close());

@@ -8,6 +8,7 @@ import {
   createTestEndpoint,
   createTestModel,
   extendDelay,
+  sampleSize,
   type TestAccount,
   type TestWallet,
   TestWorld,
@@ -23,6 +24,8 @@ const MODELS = [
 ];
 /** 10 USD and the Lightning bonus. */
 const ONE_TOPUP = '10.5';
+/** What concurrent requests leave, below the threshold. */
+const REST_USD = 4.2;
 
 let world: TestWorld;
 let database: pg.Pool;
@@ -176,22 +179,24 @@ async function funded(usd: number): Promise<{ account: TestAccount; wallet: Test
 }
 
 test('starts one automatic top-up when concurrent charges cross the threshold', async () => {
-  const { account, wallet } = await funded(6.3);
-  await Promise.all(Array.from({ length: 20 }, () => dear(account)));
+  const count = sampleSize(60, 20);
+  const { account, wallet } = await funded(REST_USD + count * PRICE);
+  await Promise.all(Array.from({ length: count }, () => dear(account)));
   await world.waitUntil(async () => (await state(account)).last_topup_at !== null);
   await looked(account);
   expect([await attempts(account), (await world.getWalletUsage(wallet)).payments.length]).toEqual([1, 1]);
   await world.waitUntil(async () => Number(await world.fetchBalance(account)) > 10.5);
-  expect(Number(await world.fetchBalance(account))).toBeCloseTo(6.3 - 20 * PRICE + 10.5, 9);
+  expect(Number(await world.fetchBalance(account))).toBeCloseTo(REST_USD + 10.5, 9);
 });
 
 test('starts no automatic top-up for holds, but one for the charges that follow', async () => {
-  const { account } = await funded(6.3);
+  const count = sampleSize(64, 20);
+  const { account } = await funded(REST_USD + count * PRICE);
   const generation = extendDelay(1_500);
-  const waiting = Array.from({ length: 20 }, () => dear(account, 1_500));
+  const waiting = Array.from({ length: count }, () => dear(account, 1_500));
   await world.waitUntil(async () => {
     const { body } = await world.post('/credits/balance', undefined, account);
-    return body.held_usd > 2.1;
+    return body.held_usd > (count - 0.5) * PRICE;
   });
   await world.sendChat(account, 'tokens=1'); // a charge triggers the workflow
   await looked(account);
