@@ -32,8 +32,8 @@ export interface Wave {
 
 export interface RequestOutcome {
   /**
-   * `complete`, `truncated` because the money was used up, `broken` within the response, `lost` if the connection was,
-   * `waits` if it did not end in time, or the status of an error response.
+   * `complete`, `truncated` because the money was used up, `broken` within the response, `lost` if the connection was
+   * without an error, `waits` if it did not end in time, or the status of an error response.
    */
   readonly end: string;
   readonly requestId: string | undefined;
@@ -128,6 +128,7 @@ async function sendRequest(
   let firstAt = performance.now();
   const calculateSlowness = () => (isTimed ? { slowness: (performance.now() - firstAt) / expectedMs } : {});
   let requestId: string | undefined;
+  const chunks: Uint8Array[] = [];
   try {
     const response = await fetch(url + PATHS[protocol], {
       method: 'POST',
@@ -136,7 +137,6 @@ async function sendRequest(
       signal,
     });
     requestId = response.headers.get('x-request-id') ?? undefined;
-    const chunks: Uint8Array[] = [];
     for await (const chunk of response.body ?? []) {
       if (chunks.length === 0) firstAt = performance.now();
       chunks.push(chunk);
@@ -145,8 +145,10 @@ async function sendRequest(
     const end = response.status === 200 ? toEnd(text) : String(response.status);
     return { end, requestId, ...(end === 'complete' ? calculateSlowness() : {}) };
   } catch {
-    // interrupted
-    return signal.aborted ? { end: 'waits', requestId, ...calculateSlowness() } : { end: 'lost', requestId };
+    if (signal.aborted) return { end: 'waits', requestId, ...calculateSlowness() };
+    // An interrupted stream states its error before the connection is closed.
+    const text = Buffer.concat(chunks).toString();
+    return { end: FAILED.test(text) ? toEnd(text) : 'lost', requestId };
   }
 }
 
