@@ -88,6 +88,8 @@ async function prove(race: Race, gateways: number, disturbance: Disturbance | un
   else await sendRequests(race, REQUESTS, responses);
   const tookMs = performance.now() - startedAt;
   const { balance, held_usd } = await cluster.fetchBalance(customer);
+  // Before `verify`, which tries to stop the database when it ends. PostgreSQL logs that other processes use it.
+  const errors = await listDatabaseErrors(cluster);
   const verified = await cluster.runLedger('verify');
   const charges = await countCharges(cluster, customer); // `verify` has waited until the read models have all events
   const { served, statusCounts } = responses;
@@ -97,7 +99,6 @@ async function prove(race: Race, gateways: number, disturbance: Disturbance | un
     `${gateways} gateway(s)${disturbanceText}: ${served.length} of ${REQUESTS} served (${otherStatuses}), ${charges.size} charged, ${AFFORDABLE_REQUESTS} affordable, balance ${balance} USD, held ${held_usd} USD`,
   );
   print(verified.output.trim().split('\n').at(-1) ?? '');
-  const errors = await listDatabaseErrors(cluster);
   print(`${errors.length} errors in the log of PostgreSQL${errors.length > 0 ? `, such as ${errors[0]}` : ''}`);
   const once = charges.size === AFFORDABLE_REQUESTS && served.every((id) => charges.get(id) === 1);
   const expected = disturbance ? [402, 503] : [402];
