@@ -144,7 +144,7 @@ export function listFailures(outcomes: readonly LoadOutcome[]): readonly string[
     if (results.some(({ complete, hasExpectedText }) => complete && !hasExpectedText))
       return [`${summary} (unexpected text)`];
     if (kind.served === undefined) return [];
-    // A request that must fail must also get a response that does not break off: otherwise its status is 0.
+    // A request that must fail must also get an error: otherwise its status is 0.
     return kind.served === last.complete && last.status !== 0 ? [] : [summary];
   });
 }

@@ -5,6 +5,8 @@ const MODEL = 'private/gpt-oss-120b';
 const TOOL = 'lookup';
 const MAX_TOKENS = 400;
 const GIVEN_UP_AFTER_MS = 180_000;
+/** The error of a response, or the one that ends an incomplete stream. */
+const ERROR = /"error":|^event: error/m;
 
 export type ProbeProtocol = 'openai' | 'anthropic';
 
@@ -29,7 +31,7 @@ export interface PrivateProbe {
 }
 
 export interface PrivateProbeResult {
-  /** 0 if there was no response, its body broke off, or the client had disconnected. */
+  /** 0 if there was no response, its body broke off without an error, or the client had disconnected. */
   readonly status: number;
   /** Whether the response is complete by the rules of its protocol. */
   readonly complete: boolean;
@@ -59,24 +61,30 @@ async function send(url: string, probe: PrivateProbe, body: string, expectedText
   const { protocol, stream, leavesAfterMs = GIVEN_UP_AFTER_MS } = probe;
   const path = protocol === 'openai' ? '/v1/chat/completions' : '/v1/messages';
   const headers = { 'content-type': 'application/json' };
+  let response: Response | undefined;
+  const chunks: Uint8Array[] = [];
+  const toText = () => Buffer.concat(chunks).toString();
+  const toRequestId = () => response?.headers.get('x-request-id') ?? undefined;
   try {
     const signal = AbortSignal.timeout(leavesAfterMs);
-    const response = await fetch(url + path, { method: 'POST', headers, body, signal });
-    const text = await response.text();
+    response = await fetch(url + path, { method: 'POST', headers, body, signal });
+    for await (const chunk of response.body ?? []) chunks.push(chunk);
+    const text = toText();
     const complete = response.status === 200 && isComplete(protocol, stream, text);
     const generatedText = stream ? joinDeltas(text) : text;
     const hasExpectedText = complete && expectedText.split(' and ').every((phrase) => generatedText.includes(phrase));
-    const requestId = response.headers.get('x-request-id') ?? undefined;
-    return { status: response.status, complete, hasExpectedText, text, requestId };
+    return { status: response.status, complete, hasExpectedText, text, requestId: toRequestId() };
   } catch {
-    // the caller counts the incomplete response
-    return { status: 0, complete: false, hasExpectedText: false, text: '', requestId: undefined };
+    // Interrupted. A stream of OpenAI's protocol states its error before its connection is closed.
+    const text = toText();
+    const status = response && ERROR.test(text) ? response.status : 0;
+    return { status, complete: false, hasExpectedText: false, text, requestId: toRequestId() };
   }
 }
 
 function isComplete(protocol: ProbeProtocol, stream: boolean, text: string): boolean {
   if (!stream) return text.trim().endsWith('}') && !text.startsWith('{"error"');
-  if (/"error":/.test(text) || /^event: error/m.test(text)) return false;
+  if (ERROR.test(text)) return false;
   return protocol === 'openai' ? text.trim().endsWith('data: [DONE]') : text.includes('event: message_stop');
 }
 
