@@ -1,4 +1,5 @@
 /** Concurrent requests of one payer, and how they end. */
+import { readText } from '../../../libs/testing/src/world/test-response.ts';
 import type { Customer } from '../../cluster.ts';
 import { createRandom } from './random.ts';
 
@@ -123,36 +124,33 @@ async function sendRequest(
 ): Promise<RequestOutcome> {
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` };
   const signal = AbortSignal.timeout(GIVEN_UP_AFTER_MS);
+  const sentAt = performance.now();
+  let firstAt: number | undefined;
+  const response = await fetch(url + PATHS[protocol], {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(body),
+    signal,
+  }).catch(() => undefined); // `lost` or `waits`
+  const { text, isComplete } = response
+    ? await readText(response, () => {
+        firstAt ??= performance.now();
+      })
+    : { text: '', isComplete: false };
+  const end = isComplete || !signal.aborted ? toEnd(response, text, isComplete) : 'waits';
   const expectedMs = toMilliseconds(CHUNK_TOKENS) * (countChunks(tokens) - 1);
-  const isTimed = delivery === 'streamed' && expectedMs >= MIN_TIMED_MS;
-  let firstAt = performance.now();
-  const calculateSlowness = () => (isTimed ? { slowness: (performance.now() - firstAt) / expectedMs } : {});
-  let requestId: string | undefined;
-  const chunks: Uint8Array[] = [];
-  try {
-    const response = await fetch(url + PATHS[protocol], {
-      method: 'POST',
-      headers,
-      body: JSON.stringify(body),
-      signal,
-    });
-    requestId = response.headers.get('x-request-id') ?? undefined;
-    for await (const chunk of response.body ?? []) {
-      if (chunks.length === 0) firstAt = performance.now();
-      chunks.push(chunk);
-    }
-    const text = Buffer.concat(chunks).toString();
-    const end = response.status === 200 ? toEnd(text) : String(response.status);
-    return { end, requestId, ...(end === 'complete' ? calculateSlowness() : {}) };
-  } catch {
-    if (signal.aborted) return { end: 'waits', requestId, ...calculateSlowness() };
-    // An interrupted stream states its error before the connection is closed.
-    const text = Buffer.concat(chunks).toString();
-    return { end: FAILED.test(text) ? toEnd(text) : 'lost', requestId };
-  }
+  const isTimed = delivery === 'streamed' && expectedMs >= MIN_TIMED_MS && ['complete', 'waits'].includes(end);
+  return {
+    end,
+    requestId: response?.headers.get('x-request-id') ?? undefined,
+    ...(isTimed ? { slowness: (performance.now() - (firstAt ?? sentAt)) / expectedMs } : {}),
+  };
 }
 
-function toEnd(text: string): string {
+function toEnd(response: Response | undefined, text: string, isComplete: boolean): string {
+  // An interrupted stream states its error before the connection is closed.
+  if (!response || !(isComplete || FAILED.test(text))) return 'lost';
+  if (response.status !== 200) return String(response.status);
   if (TOO_LITTLE_MONEY.test(text)) return '402';
   if (FAILED.test(text)) return 'broken';
   if (TRUNCATED.test(text)) return 'truncated';

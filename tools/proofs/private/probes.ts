@@ -1,4 +1,5 @@
 /** Sends requests to the proxy as clients of OpenAI and of Anthropic do, each with unique phrases. */
+import { readText } from '../../../libs/testing/src/world/test-response.ts';
 import type { SeededPhrases } from './markers.ts';
 
 const MODEL = 'private/gpt-oss-120b';
@@ -42,6 +43,14 @@ export interface PrivateProbeResult {
   readonly requestId: string | undefined;
 }
 
+const NO_RESPONSE: PrivateProbeResult = {
+  status: 0,
+  complete: false,
+  hasExpectedText: false,
+  text: '',
+  requestId: undefined,
+};
+
 /** Sends one request. With a tool, sends a second one if the first response is complete. @param url the proxy's URL */
 export async function runProbe(
   url: string,
@@ -61,25 +70,21 @@ async function send(url: string, probe: PrivateProbe, body: string, expectedText
   const { protocol, stream, leavesAfterMs = GIVEN_UP_AFTER_MS } = probe;
   const path = protocol === 'openai' ? '/v1/chat/completions' : '/v1/messages';
   const headers = { 'content-type': 'application/json' };
-  let response: Response | undefined;
-  const chunks: Uint8Array[] = [];
-  const toText = () => Buffer.concat(chunks).toString();
-  const toRequestId = () => response?.headers.get('x-request-id') ?? undefined;
-  try {
-    const signal = AbortSignal.timeout(leavesAfterMs);
-    response = await fetch(url + path, { method: 'POST', headers, body, signal });
-    for await (const chunk of response.body ?? []) chunks.push(chunk);
-    const text = toText();
-    const complete = response.status === 200 && isComplete(protocol, stream, text);
-    const generatedText = stream ? joinDeltas(text) : text;
-    const hasExpectedText = complete && expectedText.split(' and ').every((phrase) => generatedText.includes(phrase));
-    return { status: response.status, complete, hasExpectedText, text, requestId: toRequestId() };
-  } catch {
-    // Interrupted. A stream of OpenAI's protocol states its error before its connection is closed.
-    const text = toText();
-    const status = response && ERROR.test(text) ? response.status : 0;
-    return { status, complete: false, hasExpectedText: false, text, requestId: toRequestId() };
-  }
+  const signal = AbortSignal.timeout(leavesAfterMs);
+  const request = { method: 'POST', headers, body, signal };
+  const response = await fetch(url + path, request).catch(() => undefined); // disconnected by the proxy or by this client
+  if (!response) return NO_RESPONSE;
+  const { text, isComplete: hasEnded } = await readText(response);
+  const complete = hasEnded && response.status === 200 && isComplete(protocol, stream, text);
+  const generatedText = stream ? joinDeltas(text) : text;
+  return {
+    // A stream of OpenAI's protocol that is interrupted states its error before its connection is closed.
+    status: hasEnded || ERROR.test(text) ? response.status : 0,
+    complete,
+    hasExpectedText: complete && expectedText.split(' and ').every((phrase) => generatedText.includes(phrase)),
+    text,
+    requestId: response.headers.get('x-request-id') ?? undefined,
+  };
 }
 
 function isComplete(protocol: ProbeProtocol, stream: boolean, text: string): boolean {

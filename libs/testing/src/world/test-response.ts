@@ -25,14 +25,18 @@ export async function readResponse(response: Response, onText?: (text: string) =
   const type = headers.has('ehbp-response-nonce') ? '' : (headers.get('content-type') ?? '');
   const isStream = type.startsWith('text/event-stream');
   const { text: textWithComments, isComplete } = isStream
-    ? await readStream(response, onText)
+    ? await readText(response, onText)
     : { text: await response.text(), isComplete: true };
   const text = isStream ? textWithComments.replace(/^:.*\n\n/gm, '') : textWithComments;
   const body = type.includes('json') ? JSON.parse(text) : undefined;
   return { status, headers, text, textWithComments, isComplete, body, events: isStream ? parseEvents(text) : [] };
 }
 
-async function readStream(
+/**
+ * Reads the text of a body to its end, or to where it was interrupted: then `isComplete` is false.
+ * @param onText gets the text so far, whenever some of it arrives
+ */
+export async function readText(
   { body }: Response,
   onText?: (text: string) => void,
 ): Promise<Pick<TestResponse, 'text' | 'isComplete'>> {
