@@ -119,7 +119,7 @@ describe('a list of models', () => {
   test.each([
     ['an unknown model', ['openai/gpt-5-mini', 'openai/gpt-5-mimi'], 'models[1]'],
     ['no model', [], 'models must be null, or a list of 1 to 100'],
-    ['more than 100 entries', Array.from({ length: 101 }, (_, i) => `a${i}*`), '1 to 100'],
+    ['more than 100 entries', Array.from({ length: 101 }, (_, i) => `a${i}*`), 'at most 100'],
     ['a number', [5], 'models[0] must be a string'],
     ['an object', {}, 'models must be an array or null'],
     ['a pattern with a space', ['open ai/*'], 'models must contain model ids'],

@@ -18,7 +18,6 @@ import { BOOLEAN } from '../../openapi/schemas.ts';
 import { BadRequestError } from '../errors/errors.ts';
 import { assertBodyWithinLimits, assertShortParameters } from '../limits/body-limits.ts';
 import { Upload, type UploadFields } from '../uploads/upload.ts';
-import { createFastValidator, type FastValidator } from './fast-validator.ts';
 import { assertMatchesSchemas, hasSchemaRules } from './matches-schema.ts';
 import { addFirstModel } from './model-list.ts';
 import { assertFieldsAccepted, hasFieldRule } from './unknown-fields.ts';
@@ -96,19 +95,11 @@ export function validateDto<T extends object>(type: new () => T, value: unknown)
   const checked = assignFields(new type(), value ?? {});
   // class-validator finds the rules of an object by its `constructor`, and a body may have a field with that name.
   if (Object.hasOwn(checked, 'constructor')) Reflect.deleteProperty(checked, 'constructor');
-  if (!passesFastValidation(type, checked)) {
-    const [error] = validateSync(checked, { stopAtFirstError: true });
-    if (error) throw new BadRequestError(getMessage(error), error.property);
-  }
+  // A class may have no rules of class-validator, but only schemas or rules for unknown fields.
+  const [error] = validateSync(checked, { stopAtFirstError: true, forbidUnknownValues: false });
+  if (error) throw new BadRequestError(getMessage(error), error.property);
   assertMatchesSchemas(checked);
   return checked;
-}
-
-const fastValidators = new WeakMap<object, FastValidator | undefined>();
-
-function passesFastValidation(type: new () => object, checked: object): boolean {
-  if (!fastValidators.has(type)) fastValidators.set(type, createFastValidator(type));
-  return fastValidators.get(type)?.(checked) === true;
 }
 
 /** Assigning a field named `__proto__` would replace the prototype, so such fields are defined instead. */
