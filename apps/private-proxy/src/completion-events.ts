@@ -3,7 +3,8 @@
  * completion is complete: only its `[DONE]` does.
  */
 
-import { ChatChunkCollector, MAX_EVENT_CHARACTERS, parseSseData, SSE_DONE, SseParser } from '#application/messages';
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import { ChatChunkCollector, MAX_EVENT_CHARACTERS, SSE_DONE } from '#application/messages';
 import { isJsonObject, type JsonObject } from '#kernel';
 import { parseJson } from './gateway-client.ts';
 import { INCOMPLETE_RESPONSE, ProxyError, parseErrorBody } from './proxy-error.ts';
@@ -80,7 +81,16 @@ export interface CompletionEvent {
  * @throws ProxyError after earlier batches, if an event is invalid or too long, or the stream ends without `[DONE]`
  */
 export async function* parseEvents(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<readonly CompletionEvent[]> {
-  const parser = new SseParser();
+  const received: ReceivedEvent[] = [];
+  let isTooLong = false;
+  const parser = createParser({
+    maxBufferSize: MAX_EVENT_CHARACTERS,
+    onEvent: (event) => received.push(event),
+    onComment: (comment) => received.push({ comment }),
+    onError: ({ type }) => {
+      isTooLong ||= type === 'max-buffer-size-exceeded';
+    },
+  });
   const decoder = new TextDecoder();
   const source = bytes[Symbol.asyncIterator]();
   let isDone = false;
@@ -88,10 +98,10 @@ export async function* parseEvents(bytes: AsyncIterable<Uint8Array>): AsyncGener
     while (!isDone) {
       const { done, value } = await source.next();
       if (done) throw createIncompleteResponseError('The response ended before it was complete');
-      const events = parser.read(decoder.decode(value, { stream: true }));
-      if (parser.pendingCharacters > MAX_EVENT_CHARACTERS)
-        throw createIncompleteResponseError('An event of the response is too long');
-      const end = events.findIndex((event) => parseSseData(event) === SSE_DONE);
+      parser.feed(decoder.decode(value, { stream: true }));
+      if (isTooLong) throw createIncompleteResponseError('An event of the response is too long');
+      const events = received.splice(0);
+      const end = events.findIndex(({ data }) => data === SSE_DONE);
       isDone = end >= 0;
       if (events.length > 0) yield (isDone ? events.slice(0, end + 1) : events).map(parseEvent);
     }
@@ -102,12 +112,22 @@ export async function* parseEvents(bytes: AsyncIterable<Uint8Array>): AsyncGener
   }
 }
 
-function parseEvent(text: string): CompletionEvent {
-  const data = parseSseData(text);
+/** An event, or a comment, which only shows that the stream is alive. */
+type ReceivedEvent = Partial<EventSourceMessage> & { readonly comment?: string };
+
+function parseEvent(event: ReceivedEvent): CompletionEvent {
+  const { data } = event;
+  const text = formatEvent(event);
   if (data === undefined || data === SSE_DONE) return { text };
   const chunk = parseJson(data);
   if (!isJsonObject(chunk)) throw createIncompleteResponseError('The response has an event that is not a JSON object');
   return { text, chunk };
+}
+
+function formatEvent({ comment, event, id, data = '' }: ReceivedEvent): string {
+  if (comment !== undefined) return `: ${comment}`;
+  const fields = Object.entries({ event, id }).flatMap(([name, value]) => (value ? `${name}: ${value}` : []));
+  return [...fields, ...data.split('\n').map((line) => `data: ${line}`)].join('\n');
 }
 
 /**

@@ -333,7 +333,6 @@ export {
   formatSseComment,
   formatSseEvent,
   MAX_EVENT_CHARACTERS,
-  parseSseData,
   SSE_DONE,
   SseParser,
 } from './wire/sse.ts';

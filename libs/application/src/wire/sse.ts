@@ -2,6 +2,7 @@
  * Parses and formats the server-sent events of all protocols:
  * https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
+import { createParser, type EventSourceParser } from 'eventsource-parser';
 import { type JsonObject } from '#kernel';
 import { UpstreamError } from '../errors.ts';
 
@@ -9,11 +10,6 @@ import { UpstreamError } from '../errors.ts';
 export const SSE_DONE = '[DONE]';
 
 const EVENT_END = '\n\n';
-/** Some providers end lines with CR LF, as HTTP does. */
-const ANY_EVENT_END = /\r?\n\r?\n/;
-const LINE_END = /\r?\n/;
-const DATA = 'data:';
-const LATER_DATA = `\n${DATA}`;
 
 /** Formats one event. @param data one line, such as JSON */
 export function formatSseEvent(data: string, type?: string): string {
@@ -25,26 +21,10 @@ export function formatSseComment(text: string): string {
   return `: ${text}${EVENT_END}`;
 }
 
-/** Returns the data of an event; undefined if it has none, like a comment. @param event without its end */
-export function parseSseData(event: string): string | undefined {
-  const line = event.startsWith(DATA) ? 0 : event.indexOf(LATER_DATA) + 1;
-  if (line === 0 && !event.startsWith(DATA)) return undefined;
-  if (event.indexOf('\n', line) < 0) return event.slice(line + DATA.length).trim();
-  const lines = event
-    .split(LINE_END)
-    .flatMap((line) => (line.startsWith(DATA) ? [line.slice(DATA.length).trim()] : []));
-  return lines.join('\n');
-}
-
 /** Returns the data of complete events. */
 export function parseSseEvents(events: Uint8Array): readonly string[] {
   const text = Buffer.from(events.buffer, events.byteOffset, events.byteLength).toString('utf8');
-  const payloads: string[] = [];
-  for (const event of text.split(EVENT_END)) {
-    const data = parseSseData(event);
-    if (data !== undefined) payloads.push(data);
-  }
-  return payloads;
+  return new SseParser().read(text);
 }
 
 /** Splits complete events after the first one. */
@@ -67,45 +47,34 @@ export function parseEventJson(data: string): JsonObject {
  * response.
  */
 export const MAX_EVENT_CHARACTERS = 16 * 1024 * 1024;
-/** Up to this many characters of an event end may be at the end of the previous chunk. */
-const END_BEFORE = 3;
 
-/**
- * Splits a body into events, wherever its chunks end. Each character is scanned a few times, however long an event is.
- */
+/** Parses the data of the events of a body, wherever its chunks end. */
 export class SseParser {
-  /** The chunks of the incomplete event. */
-  private pending: string[] = [];
-  /** Length of the incomplete event. Callers compare it with `MAX_EVENT_CHARACTERS`. */
-  pendingCharacters = 0;
-  /** The last characters of the incomplete event. */
-  private last = '';
+  private eventData: string[] = [];
+  private hasTooLongEvent = false;
+  private readonly parser: EventSourceParser = createParser({
+    maxBufferSize: MAX_EVENT_CHARACTERS,
+    onEvent: ({ data }) => this.eventData.push(data.trim()),
+    onError: ({ type }) => {
+      if (type === 'max-buffer-size-exceeded') this.hasTooLongEvent = true;
+    },
+  });
 
-  /** Returns the events, without their ends, that a chunk completes. */
+  /** Whether an incomplete event is longer than `MAX_EVENT_CHARACTERS`. The rest of the body cannot be read then. */
+  get isTooLong(): boolean {
+    return this.hasTooLongEvent;
+  }
+
+  /** Returns the data of the events that a chunk completes. */
   read(chunk: string): readonly string[] {
-    const scanned = this.last + chunk;
-    if (!scanned.includes(EVENT_END) && !(scanned.includes('\r') && ANY_EVENT_END.test(scanned))) {
-      this.retain(chunk, scanned);
-      return [];
-    }
-    const text = this.pending.length === 0 ? chunk : this.pending.join('') + chunk;
-    const events = text.includes('\r') ? text.split(ANY_EVENT_END) : text.split(EVENT_END);
-    const rest = events.pop() as string;
-    this.pending = [];
-    this.pendingCharacters = 0;
-    this.retain(rest, rest);
-    return events;
+    this.parser.feed(chunk);
+    const { eventData } = this;
+    this.eventData = [];
+    return eventData;
   }
 
-  /** The incomplete event so far. */
-  get rest(): string {
-    return this.pending.join('');
-  }
-
-  private retain(chunk: string, scanned: string): void {
-    this.last = scanned.slice(-END_BEFORE);
-    if (chunk === '') return;
-    this.pending.push(chunk);
-    this.pendingCharacters += chunk.length;
+  /** Returns the data of the last event, if the body ends without the blank line after it. */
+  end(): readonly string[] {
+    return this.read(EVENT_END);
   }
 }

@@ -3,7 +3,6 @@ import type { Dispatcher } from 'undici';
 import {
   ByteAccumulator,
   MAX_EVENT_CHARACTERS,
-  parseSseData,
   type ReportedBill,
   type SearchStatus,
   SSE_DONE,
@@ -39,7 +38,7 @@ export abstract class EventTranslator {
   protected hasEndMarker = false;
   /** The response has reported why it ends. Some providers send no end marker after that. */
   protected hasFinishReason = false;
-  private readonly reader = new SseParser();
+  private readonly parser = new SseParser();
 
   /**
    * Translates the data of one event into any number of events in the gateway's format.
@@ -78,8 +77,8 @@ export abstract class EventTranslator {
    * are still forwarded
    */
   accept(chunk: Uint8Array, forward: ForwardEvents): void {
-    this.translateEvents(this.reader.read(decodeLatin1(chunk)), forward);
-    if (this.reader.pendingCharacters > MAX_EVENT_CHARACTERS)
+    this.translateEvents(this.parser.read(decodeLatin1(chunk)), forward);
+    if (this.parser.isTooLong)
       throw new UpstreamError('answer_too_long', 'The provider sent an event that is too long', { hasOpenCost: true });
   }
 
@@ -88,21 +87,20 @@ export abstract class EventTranslator {
    * @throws UpstreamError if the response is not complete, or its last event reports an error
    */
   end(forward: ForwardEvents): void {
-    const { rest } = this.reader;
-    if (rest.trim() !== '') this.translateEvents([rest], forward);
+    this.translateEvents(this.parser.end(), forward);
     if (this.hasEndMarker || this.hasFinishReason) return;
     const message = 'The provider ended the stream before the response was complete';
     throw new UpstreamError('upstream_error', message, { hasOpenCost: true });
   }
 
+  /** @param events their data */
   protected translateEvents(events: readonly string[], forward: ForwardEvents): void {
     let out = '';
     try {
-      for (const event of events) {
+      for (const data of events) {
         if (this.hasEndMarker) break;
-        const data = parseSseData(event);
         if (data === SSE_DONE) this.hasEndMarker = true;
-        else if (data !== undefined) out += this.translateEvent(data);
+        else out += this.translateEvent(data);
       }
     } finally {
       if (out !== '') forward(Buffer.from(out, 'latin1')); // also the events before one that reports an error

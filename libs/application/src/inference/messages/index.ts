@@ -8,7 +8,7 @@ export { InvalidRequestError } from '../../errors.ts';
 export { isWithinJsonLimits } from '../../json-limits.ts';
 
 export { TokenCounter } from '../../tokens/token-counter.ts';
-export { formatSseEvent, MAX_EVENT_CHARACTERS, parseSseData, SSE_DONE, SseParser } from '../../wire/sse.ts';
+export { formatSseEvent, MAX_EVENT_CHARACTERS, SSE_DONE } from '../../wire/sse.ts';
 export type { ChatBody } from '../chat/chat-body.ts';
 export { ChatChunkCollector } from '../chat/chat-chunk-collector.ts';
 export { estimateInputTokens } from '../chat/count-tokens.ts';
