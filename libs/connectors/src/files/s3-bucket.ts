@@ -1,5 +1,5 @@
 /** Stores objects in a bucket of a service with the S3 API. */
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type * as Aws from '@aws-sdk/client-s3';
 import {
   type ByteRange,
@@ -25,8 +25,8 @@ export interface S3Options {
    */
   readonly credentials?: S3Credentials | undefined;
   /**
-   * Objects of at least this size are uploaded in parts of at least this size, except for the last part. Each part is in
-   * memory while it is sent.
+   * Objects above this size are uploaded in parts of this size, except for the last part. Each part is in memory while it
+   * is sent.
    */
   readonly partBytes?: number;
   /** Gets what the responses show about the credentials. */
@@ -100,24 +100,28 @@ export class S3Bucket {
     ContentType: string,
     chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
   ): Promise<number> {
-    const upload = new MultipartUpload(this.aws, this.client, { ...this.bucket, Key, ContentType });
     let size = 0;
-    let pendingChunks: Uint8Array[] = [];
-    let pendingBytes = 0;
-    try {
-      for await (const chunk of chunks) {
-        pendingChunks.push(chunk);
-        pendingBytes += chunk.byteLength;
-        size += chunk.byteLength;
-        if (pendingBytes < this.partBytes) continue;
-        await upload.uploadPart(Buffer.concat(pendingChunks));
-        [pendingChunks, pendingBytes] = [[], 0];
+    let sourceFailure: { readonly error: unknown } | undefined;
+    const readSource = async function* () {
+      try {
+        for await (const chunk of chunks) {
+          size += chunk.byteLength;
+          yield chunk;
+        }
+      } catch (error) {
+        sourceFailure = { error };
+        throw error;
       }
-      await upload.complete(Buffer.concat(pendingChunks));
+    };
+    const { Upload } = await import('@aws-sdk/lib-storage');
+    const params = { ...this.bucket, Key, ContentType, Body: Readable.from(readSource()) };
+    try {
+      await new Upload({ client: this.client, params, partSize: this.partBytes, queueSize: 1 }).done();
       return size;
-    } catch (error) {
-      await upload.abort();
-      throw error;
+    } catch (cause) {
+      // If the abort of the upload fails as well, the library throws only that. A lifecycle rule, which the bucket needs,
+      // aborts unfinished uploads.
+      throw sourceFailure ? sourceFailure.error : new FileStoreUnavailableError(cause);
     }
   }
 
@@ -177,55 +181,6 @@ export class S3Bucket {
 /** The library requests expired credentials again at the next request. */
 function toExpiredCredentials({ accessKeyId, secretAccessKey }: S3Credentials) {
   return { accessKeyId, secretAccessKey, expiration: new Date() };
-}
-
-interface Target {
-  readonly Bucket: string;
-  readonly Key: string;
-  readonly ContentType: string;
-}
-
-/** The upload of one object: a single request if it is smaller than one part, else a multipart upload. */
-class MultipartUpload {
-  private uploadId: string | undefined;
-  private readonly parts: Aws.CompletedPart[] = [];
-
-  constructor(
-    private readonly aws: typeof Aws,
-    private readonly client: Aws.S3Client,
-    private readonly target: Target,
-  ) {}
-
-  async uploadPart(Body: Buffer): Promise<void> {
-    const { Bucket, Key } = this.target;
-    await withUnavailableErrors(async () => {
-      this.uploadId ??= (await this.client.send(new this.aws.CreateMultipartUploadCommand(this.target))).UploadId;
-      const PartNumber = this.parts.length + 1;
-      const part = { Bucket, Key, UploadId: this.uploadId, PartNumber, Body };
-      const { ETag } = await this.client.send(new this.aws.UploadPartCommand(part));
-      this.parts.push({ PartNumber, ETag });
-    });
-  }
-
-  async complete(last: Buffer): Promise<void> {
-    const { Bucket, Key } = this.target;
-    if (this.uploadId === undefined) {
-      const putInput = { ...this.target, Body: last, ContentLength: last.length };
-      return void (await withUnavailableErrors(() => this.client.send(new this.aws.PutObjectCommand(putInput))));
-    }
-    if (last.length > 0) await this.uploadPart(last);
-    const completed = { Bucket, Key, UploadId: this.uploadId, MultipartUpload: { Parts: this.parts } };
-    await withUnavailableErrors(() => this.client.send(new this.aws.CompleteMultipartUploadCommand(completed)));
-  }
-
-  /** Errors are ignored: a lifecycle rule, which the bucket needs, aborts unfinished uploads. */
-  async abort(): Promise<void> {
-    if (this.uploadId === undefined) return;
-    const { Bucket, Key } = this.target;
-    const aborted = { Bucket, Key, UploadId: this.uploadId };
-    // a lifecycle rule aborts it later
-    await this.client.send(new this.aws.AbortMultipartUploadCommand(aborted)).catch(() => {});
-  }
 }
 
 async function* sliceStream(chunks: AsyncIterable<Uint8Array>, { start, end }: ByteRange): AsyncIterable<Uint8Array> {

@@ -1,4 +1,7 @@
 /** Runs against an independent server with the S3 API. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { FileStoreUnavailableError, generateFileId } from '#application';
@@ -95,4 +98,27 @@ test('uses replaced credentials from the next request on', async () => {
   Object.assign(credentials, server.credentials);
 
   expect(await store.find(name)).toBeUndefined();
+});
+
+test('an upload whose source fails throws the error of the source, even if the upload cannot be aborted', async () => {
+  const requests: string[] = [];
+  const service = createServer((request, response) => {
+    request.resume();
+    requests.push(`${request.method} ${request.url?.replace(/^.*\?/, '')}`);
+    if (request.method === 'DELETE') response.writeHead(403).end();
+    else if (request.method === 'POST')
+      response.end('<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>');
+    else request.on('end', () => response.writeHead(200, { etag: '"1"' }).end());
+  });
+  await once(service.listen(0, '127.0.0.1'), 'listening');
+  const { port } = service.address() as AddressInfo;
+  const store = await open({ endpoint: `http://127.0.0.1:${port}` });
+  const bytes = (async function* () {
+    yield Buffer.alloc(PART_BYTES + 1);
+    throw new Error('the source failed');
+  })();
+  const saving = store.save({ id: generateFileId('gen', 0), n: 0, mediaType: 'video/mp4', bytes });
+  await expect(saving).rejects.toThrow('the source failed');
+  expect(requests.at(-1)).toMatch(/^DELETE uploadId=1/);
+  service.close();
 });
