@@ -1,5 +1,6 @@
 /** Hosts and origins of addresses in settings: whether they are this host, the sandbox, or public. */
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
 import { SANDBOX_SETTINGS, toSandboxUrl } from './external-service-settings.ts';
 import { type Environment, readVariable, SettingError } from './setting-types.ts';
 
@@ -55,32 +56,19 @@ export function readHost(env: Environment, variable: string): string | undefined
   return new URL(value).hostname.toLowerCase() || undefined;
 }
 
-const PRIVATE_NETWORKS = new BlockList();
-for (const [network, prefix] of [
-  ...([
-    ['10.0.0.0', 8],
-    ['172.16.0.0', 12],
-    ['192.168.0.0', 16],
-    ['100.64.0.0', 10],
-    ['169.254.0.0', 16],
-  ] as const),
-])
-  PRIVATE_NETWORKS.addSubnet(network, prefix);
-PRIVATE_NETWORKS.addSubnet('fc00::', 7, 'ipv6');
-PRIVATE_NETWORKS.addSubnet('fe80::', 10, 'ipv6');
-const LOOPBACK_ADDRESSES = new BlockList();
-LOOPBACK_ADDRESSES.addSubnet('127.0.0.0', 8);
-LOOPBACK_ADDRESSES.addAddress('::1', 'ipv6');
-LOOPBACK_ADDRESSES.addAddress('0.0.0.0');
+const PRIVATE_RANGES = ['private', 'carrierGradeNat', 'linkLocal', 'uniqueLocal'];
+/** A connection to an unspecified address, such as 0.0.0.0, reaches this host. */
+const LOOPBACK_RANGES = ['loopback', 'unspecified'];
 
-function isWithin(networks: BlockList, host: string): boolean {
+/** Returns the name of the range of an address; undefined for a hostname. */
+function getAddressRange(host: string): string | undefined {
   const address = host.replace(/^\[|\]$/g, '');
-  const family = isIP(address);
-  return family !== 0 && networks.check(address, family === 6 ? 'ipv6' : 'ipv4');
+  return isIP(address) === 0 ? undefined : ipaddr.process(address).range();
 }
 
 export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host.endsWith('.localhost') || isWithin(LOOPBACK_ADDRESSES, host);
+  const range = getAddressRange(host);
+  return range === undefined ? /^(.*\.)?localhost$/.test(host) : LOOPBACK_RANGES.includes(range);
 }
 
 /**
@@ -88,7 +76,8 @@ export function isLoopback(host: string): boolean {
  * a local name.
  */
 export function isPublic(host: string): boolean {
-  if (isLoopback(host) || isWithin(PRIVATE_NETWORKS, host)) return false;
-  if (isIP(host.replace(/^\[|\]$/g, '')) !== 0) return true;
+  if (isLoopback(host)) return false;
+  const range = getAddressRange(host);
+  if (range !== undefined) return !PRIVATE_RANGES.includes(range);
   return host.includes('.') && !/\.(local|internal|lan|home\.arpa|test|svc|cluster)$/.test(host);
 }

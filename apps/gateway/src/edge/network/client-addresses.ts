@@ -1,7 +1,7 @@
 /** Network addresses, by which requests and connections are counted. */
 import { BlockList, isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
 
-const GROUPS = 8;
 /** Networks usually assign a /64 to one customer. */
 const GROUPS_OF_A_NETWORK = 4;
 
@@ -9,25 +9,12 @@ const GROUPS_OF_A_NETWORK = 4;
  * Returns the address under which a client is counted: an IPv4 address, or the /64 of an IPv6 address. Values that are
  * not addresses, which a proxy may forward from anyone, are counted together.
  */
-export function toNetwork(address: string | undefined): string {
-  const normalized = (address ?? '').replace(/%.*$/, '').replace(/^::ffff:(?=\d+\.)/i, '');
-  switch (isIP(normalized)) {
-    case 4:
-      return normalized;
-    case 6:
-      return `${expandGroups(normalized).slice(0, GROUPS_OF_A_NETWORK).join(':')}::/64`;
-    default:
-      return 'elsewhere';
-  }
-}
-
-/** Returns the eight groups of an IPv6 address, including those that `::` omits. */
-function expandGroups(address: string): readonly string[] {
-  // URL normalises the address: lower case, no embedded IPv4, and at most one `::`.
-  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1);
-  const [head = [], tail] = canonical.split('::').map((part) => part.split(':').filter((group) => group !== ''));
-  if (tail === undefined) return head;
-  return [...head, ...Array(GROUPS - head.length - tail.length).fill('0'), ...tail];
+export function toNetwork(address = ''): string {
+  if (isIP(address) === 0) return 'elsewhere';
+  const parsed = ipaddr.process(address);
+  if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
+  const groups = parsed.parts.slice(0, GROUPS_OF_A_NETWORK).map((group) => group.toString(16));
+  return `${groups.join(':')}::/64`;
 }
 
 /**
