@@ -12,7 +12,7 @@ import {
   readProviders,
   toDayNumber,
 } from '#catalogue';
-import { readSettings, SETTINGS, StartError } from '#foundation';
+import { readSetting, readSettings, SETTINGS, StartError } from '#foundation';
 import type { Environment } from '#foundation/program';
 import { checkCatalogue } from './check.ts';
 
@@ -74,7 +74,7 @@ function check(directory: string | undefined, day: string): CommandOutput {
 
 /** @param directory undefined for that of CATALOGUE_DIR */
 async function checkLive(directory: string | undefined, day: string, env: Environment): Promise<CommandOutput> {
-  const source = directory ?? SETTINGS.catalogueDir.read(env);
+  const source = directory ?? readSetting(SETTINGS.catalogueDir, env);
   const { summary, warnings, problems } = checkCatalogue(source, day);
   // Loaded only here, because the connectors of all providers take longer to load than the other commands run.
   const { checkLists } = await import('./live-check.ts');

@@ -1,12 +1,13 @@
 /** The settings of the proxy, from the environment. An invalid one prevents the start; the error names it. */
+import { z } from 'zod';
 import {
-  choice,
   type Environment,
+  flag,
   integer,
   optional,
   readSetting,
   type Setting,
-  SettingError,
+  type SettingValues,
   secret,
   text,
   url,
@@ -24,50 +25,42 @@ export const PROXY_SETTINGS = {
     'API key of an account at the gateway, which pays for all requests; required',
   ),
   port: integer('PORT', 8787, [0, 65_535], 'Port of the proxy, which listens on 127.0.0.1 only'),
-  gateway: toGatewaySetting(
-    url(
-      'PPQ_API_BASE',
-      ['http:', 'https:'],
-      'URL of the gateway, without /v1; http: only for a gateway on this host',
-      'http://127.0.0.1:3000',
+  gateway: createGatewaySetting(),
+  defaultModel: optional({
+    ...text(
+      'PRIVATE_MODEL',
+      '',
+      'Private model for model names that are not private, such as claude-…; unset: such names are rejected',
     ),
+    schema: z.string().regex(MODEL_ID_PATTERN),
+    requirement: 'the id of a model',
+  }),
+  repositories: {
+    variable: 'ENCLAVE_REPOSITORY',
+    meaning: 'GitHub repositories whose signed releases enclaves must run, separated by commas',
+    defaultValue: 'tinfoilsh/confidential-model-router',
+    schema: z
+      .string()
+      .regex(REPOSITORIES)
+      .transform((value): readonly string[] => value.split(/\s*,\s*/)),
+    requirement: 'GitHub repositories as owner/name, separated by commas',
+  },
+  allowUnattested: flag(
+    'ALLOW_UNATTESTED',
+    '1: also accepts simulated enclaves, which have no evidence; for tests only',
+    ['0', '1'],
   ),
-  defaultModel: optional(
-    withPattern(
-      MODEL_ID_PATTERN,
-      'the id of a model',
-      text(
-        'PRIVATE_MODEL',
-        '',
-        'Private model for model names that are not private, such as claude-…; unset: such names are rejected',
-      ),
-    ),
-  ),
-  repositories: toListSetting(
-    withPattern(
-      REPOSITORIES,
-      'GitHub repositories as owner/name, separated by commas',
-      text(
-        'ENCLAVE_REPOSITORY',
-        'tinfoilsh/confidential-model-router',
-        'GitHub repositories whose signed releases enclaves must run, separated by commas',
-      ),
-    ),
-  ),
-  allowUnattested: toBooleanSetting(
-    choice(
-      'ALLOW_UNATTESTED',
-      ['0', '1'],
-      '1: also accepts simulated enclaves, which have no evidence; for tests only',
-    ),
-  ),
-  debug: createDebugSetting(
-    'DEBUG',
-    'Any value except 0 and false: logs the model, sizes, status and duration of each request, but no content',
-  ),
+  debug: {
+    variable: 'DEBUG',
+    meaning: 'Any value except 0 and false: logs the model, sizes, status and duration of each request, but no content',
+    defaultValue: '',
+    // Many programs read DEBUG, each with its own values.
+    schema: z
+      .string()
+      .transform((value) => value !== '0' && value !== 'false')
+      .default(false),
+  },
 } as const;
-
-type SettingValues<S> = { readonly [name in keyof S]: S[name] extends Setting<infer T> ? T : never };
 
 export interface ProxySettings extends SettingValues<typeof PROXY_SETTINGS> {
   readonly logLevel: 'info' | 'debug';
@@ -82,54 +75,23 @@ export function readProxySettings(env: Environment): ProxySettings {
 }
 
 /**
- * Rejects a URL that has a user, a query or a fragment, or ends in `/v1`. Also rejects an unencrypted connection over a
- * network: it would reveal the API key, and which models are used when.
+ * Rejects a URL that ends in `/v1`. Also rejects an unencrypted connection over a network: it would reveal the API key,
+ * and which models are used when.
  */
-function toGatewaySetting(setting: Setting<string>): Setting<string> {
-  return {
-    ...setting,
-    read(env) {
-      const value = setting.read(env);
-      const { protocol, hostname, pathname, username, password, search, hash } = new URL(value);
-      if (username || password || search || hash) {
-        throw new SettingError(`${setting.variable} must be a URL without a user, a query or a fragment.`);
-      }
-      if (pathname.endsWith('/v1')) {
-        throw new SettingError(`${setting.variable} must be the URL of the gateway without /v1, which the proxy adds.`);
-      }
-      if (protocol === 'http:' && !LOOPBACK.test(hostname)) {
-        throw new SettingError(`${setting.variable} must start with https:// for a gateway on another host.`);
-      }
-      return value;
-    },
-  };
-}
-
-function withPattern(pattern: RegExp, requirement: string, setting: Setting<string>): Setting<string> {
-  return {
-    ...setting,
-    read(env) {
-      const value = setting.read(env);
-      if (pattern.test(value)) return value;
-      throw new SettingError(`${setting.variable} must be ${requirement}, not "${value}".`);
-    },
-  };
-}
-
-function toListSetting(setting: Setting<string>): Setting<readonly string[]> {
-  return { ...setting, read: (env) => setting.read(env).split(/\s*,\s*/) };
-}
-
-function toBooleanSetting(setting: Setting<string>): Setting<boolean> {
-  return { ...setting, read: (env) => setting.read(env) === '1' };
-}
-
-/** Many programs read DEBUG, each with its own values. So any value except 0, false and an empty one enables it. */
-function createDebugSetting(variable: string, meaning: string): Setting<boolean> {
-  return {
-    variable,
-    meaning,
-    defaultValue: '',
-    read: (env) => !['', '0', 'false'].includes(env[variable]?.trim() ?? ''),
-  };
+function createGatewaySetting(): Setting<string> {
+  const setting = url(
+    'PPQ_API_BASE',
+    'URL of the gateway, without /v1; http: only for a gateway on this host',
+    'http://127.0.0.1:3000',
+  );
+  const schema = setting.schema
+    .refine(
+      (value) => !new URL(value).pathname.endsWith('/v1'),
+      'must be the URL of the gateway without /v1, which the proxy adds',
+    )
+    .refine((value) => {
+      const { protocol, hostname } = new URL(value);
+      return protocol === 'https:' || LOOPBACK.test(hostname);
+    }, 'must start with https:// for a gateway on another host');
+  return { ...setting, schema };
 }

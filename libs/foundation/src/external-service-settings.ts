@@ -1,13 +1,16 @@
 /** Settings of external services. The sandbox simulates most services whose settings are not set. */
+import { z } from 'zod';
 import {
   type Environment,
   integer,
-  invalidSetting,
+  list,
   optional,
+  parseSetting,
   readVariable,
   type Setting,
   SettingError,
   secret,
+  text,
   url,
 } from './setting-types.ts';
 
@@ -17,26 +20,18 @@ export const SANDBOX_KEY = 'sandbox';
 export const SANDBOX_SETTINGS = {
   port: integer('SANDBOX_PORT', 3100, [0, 65_535], 'Port of the sandbox, which simulates external services'),
   url: optional(
-    url(
-      'SANDBOX_URL',
-      ['http:', 'https:'],
-      'Address of the sandbox, which simulates external services; unset: this host at SANDBOX_PORT',
-    ),
+    url('SANDBOX_URL', 'Address of the sandbox, which simulates external services; unset: this host at SANDBOX_PORT'),
   ),
 };
 
 export function toSandboxUrl(env: Environment): string {
-  return SANDBOX_SETTINGS.url.read(env) ?? `http://127.0.0.1:${SANDBOX_SETTINGS.port.read(env)}`;
+  return parseSetting(SANDBOX_SETTINGS.url, env) ?? `http://127.0.0.1:${parseSetting(SANDBOX_SETTINGS.port, env)}`;
 }
 
 /** Creates a setting for an address whose default is a path of the sandbox. */
-export function createSandboxUrlSetting(variable: string, path: string, meaning: string): Setting<string> {
-  const setting = url(variable, ['http:', 'https:'], meaning);
-  return {
-    ...setting,
-    defaultValue: `http://127.0.0.1:3100${path}`,
-    read: (env) => (readVariable(env, variable) ? setting.read(env) : toSandboxUrl(env) + path),
-  };
+function createSandboxUrlSetting(variable: string, path: string, meaning: string): Setting<string> {
+  const defaultValue = `http://127.0.0.1:3100${path}`;
+  return { ...url(variable, meaning), defaultValue, getDefault: (env) => toSandboxUrl(env) + path };
 }
 
 /** If any of these is set, payments are not simulated, because the money of the sandbox is free. */
@@ -55,11 +50,10 @@ export const PAYMENT_BACKEND_VARIABLES = [
  * a service with which the sandbox must not be combined.
  */
 function unsetIfElsewhere<T>(setting: Setting<T>, isElsewhere: (env: Environment) => boolean): Setting<T | undefined> {
-  const { variable, read } = setting;
   return {
     ...setting,
-    read: (env, hasSandbox = true) =>
-      readVariable(env, variable) || (hasSandbox && !isElsewhere(env)) ? read(env) : undefined,
+    getDefault: (env, hasSandbox) =>
+      hasSandbox && !isElsewhere(env) ? setting.getDefault?.(env, hasSandbox) : undefined,
   };
 }
 
@@ -82,7 +76,6 @@ export const SANDBOX_STRIPE_KEY = 'sk_test_sandbox';
 
 /** Undefined: no card payments. The default is a key of the sandbox unless another payment backend is set. */
 export function createStripeKeySetting(): Setting<string | undefined> {
-  const defaultValue = SANDBOX_STRIPE_KEY;
   const meaning =
     'API key of a Stripe account that receives card payments, preferably restricted; no default if another payment backend or a provider is set';
   const setting = secret(
@@ -91,51 +84,40 @@ export function createStripeKeySetting(): Setting<string | undefined> {
     'a secret or restricted key that begins with sk_ or rk_',
     meaning,
   );
-  const withDefault = {
-    ...setting,
-    defaultValue,
-    read: (env: Environment) => (readVariable(env, STRIPE_KEY) ? setting.read(env) : defaultValue),
-  };
-  return unsetIfElsewhere(withDefault, hasPaymentBackend);
+  const defaultValue = SANDBOX_STRIPE_KEY;
+  return unsetIfElsewhere({ ...setting, defaultValue, getDefault: () => defaultValue }, hasPaymentBackend);
 }
 
 /** The default is Stripe's own address if a key is set, else the sandbox. */
 export function createStripeUrlSetting(): Setting<string> {
-  const variable = 'STRIPE_API_URL';
   const setting = createSandboxUrlSetting(
-    variable,
+    'STRIPE_API_URL',
     '',
     'Address of the Stripe API; if STRIPE_SECRET_KEY is set, the default is https://api.stripe.com',
   );
   return {
     ...setting,
-    read(env, hasSandbox = true) {
-      if ((readVariable(env, STRIPE_KEY) || !hasSandbox) && !readVariable(env, variable))
-        return 'https://api.stripe.com';
-      const address = setting.read(env);
-      if (!readVariable(env, variable) || new URL(address).pathname === '/') return address;
-      throw new SettingError(`${variable} must be an address without a path: Stripe's library uses its own paths.`);
-    },
+    schema: setting.schema.refine(
+      (address) => new URL(address).pathname === '/',
+      "must be an address without a path: Stripe's library uses its own paths",
+    ),
+    getDefault: (env, hasSandbox) =>
+      readVariable(env, STRIPE_KEY) || !hasSandbox ? 'https://api.stripe.com' : toSandboxUrl(env),
   };
 }
 
 /** The default is the relay of the sandbox unless a payment backend is set. */
 export function createPrivateRelaysSetting(variable: string, meaning: string): Setting<readonly string[]> {
-  const getSandboxRelays = (env: Environment, hasSandbox: boolean) =>
-    hasPaymentBackend(env) || !hasSandbox ? [] : [`${toSandboxUrl(env).replace(/^http/, 'ws')}/relay`];
-  const isRelay = (relay: string) => URL.canParse(relay) && ['ws:', 'wss:'].includes(new URL(relay).protocol);
   return {
-    variable,
-    meaning: `${meaning}; no default if a payment backend or a provider is set`,
+    ...list(
+      variable,
+      z.url({ protocol: /^wss?$/ }),
+      'addresses that start with ws:// or wss://',
+      `${meaning}; no default if a payment backend or a provider is set`,
+    ),
     defaultValue: 'ws://127.0.0.1:3100/relay',
-    read(env, hasSandbox = true) {
-      const value = readVariable(env, variable);
-      if (value === undefined) return getSandboxRelays(env, hasSandbox);
-      const relays = value.split(',').map((relay) => relay.trim());
-      return relays.every(isRelay)
-        ? relays
-        : invalidSetting(variable, 'addresses that start with ws:// or wss://', value);
-    },
+    getDefault: (env, hasSandbox) =>
+      hasPaymentBackend(env) || !hasSandbox ? [] : [`${toSandboxUrl(env).replace(/^http/, 'ws')}/relay`],
   };
 }
 
@@ -151,33 +133,28 @@ export function createRateSourceSetting(variable: string, path: string, name: st
 
 /** Creates a setting that a real service requires together with its address. The sandbox accepts any value. */
 export function requiredWithUrl(address: string, variable: string, meaning: string): Setting<string> {
-  const setting = optionalWithUrl(address, variable, meaning);
-  return {
-    ...setting,
-    read(env) {
-      const value = setting.read(env);
-      if (value !== undefined) return value;
-      throw new SettingError(`${variable} must be set if ${address} is set.`);
-    },
+  const getDefault = (env: Environment) => {
+    assertNotRequired(variable, address, env);
+    return SANDBOX_KEY;
   };
+  return { ...text(variable, SANDBOX_KEY, meaning), getDefault };
 }
 
 /** Creates a setting that a real service accepts together with its address, but does not require. */
 export function optionalWithUrl(address: string, variable: string, meaning: string): Setting<string | undefined> {
-  const read = (env: Environment) =>
-    readVariable(env, variable) ?? (readVariable(env, address) ? undefined : SANDBOX_KEY);
-  return { variable, meaning, defaultValue: SANDBOX_KEY, read };
+  const getDefault = (env: Environment) => (readVariable(env, address) ? undefined : SANDBOX_KEY);
+  return { ...text(variable, SANDBOX_KEY, meaning), getDefault };
 }
 
-/** Makes a setting without a default required if the variable `address` is set. */
-export function requiredWith<T>(address: string, setting: Setting<T>): Setting<T | undefined> {
-  const { variable } = setting;
-  return {
-    ...setting,
-    read(env) {
-      if (readVariable(env, variable)) return setting.read(env);
-      if (readVariable(env, address)) throw new SettingError(`${variable} must be set if ${address} is set.`);
-      return undefined;
-    },
+/** Makes a setting without a default required if the variable `address` is set, unless `alternative` is set. */
+export function requiredWith<T>(address: string, setting: Setting<T>, alternative?: string): Setting<T | undefined> {
+  const getDefault = (env: Environment) => {
+    if (alternative === undefined || !readVariable(env, alternative)) assertNotRequired(setting.variable, address, env);
+    return undefined;
   };
+  return { ...setting, getDefault };
+}
+
+function assertNotRequired(variable: string, address: string, env: Environment): void {
+  if (readVariable(env, address)) throw new SettingError(`${variable} must be set if ${address} is set.`);
 }

@@ -1,30 +1,24 @@
 /** Settings of stored files, uploaded files, and files that are fetched from addresses in requests. */
+import { z } from 'zod';
 import { requiredWith } from './external-service-settings.ts';
-import { type Environment, integer, list, optional, readVariable, secret, text, url } from './setting-types.ts';
+import { integer, list, optional, secret, text, url } from './setting-types.ts';
 
 const GIB = 1024 ** 3;
-
-const s3Bucket = requiredWith(
-  'S3_ENDPOINT',
-  text(
-    'S3_BUCKET',
-    '',
-    'Bucket of an S3-compatible service for files for download; required with S3_ENDPOINT, unless BACKUP_S3_BUCKET is set; unset: FILES_DIR is used',
-  ),
-);
-
-function readS3Bucket(env: Environment): string | undefined {
-  return readVariable(env, 'BACKUP_S3_BUCKET') ? readVariable(env, 'S3_BUCKET') : s3Bucket.read(env);
-}
 
 export const FILE_SETTINGS = {
   filesDir: optional(
     text('FILES_DIR', '', 'Directory of files for download, the same for every process; unset: "files" in DATA_DIR'),
   ),
-  s3Bucket: { ...s3Bucket, read: readS3Bucket },
-  s3Endpoint: optional(
-    url('S3_ENDPOINT', ['http:', 'https:'], 'Address of the S3-compatible service; unset: Amazon S3 in S3_REGION'),
+  s3Bucket: requiredWith(
+    'S3_ENDPOINT',
+    text(
+      'S3_BUCKET',
+      '',
+      'Bucket of an S3-compatible service for files for download; required with S3_ENDPOINT, unless BACKUP_S3_BUCKET is set; unset: FILES_DIR is used',
+    ),
+    'BACKUP_S3_BUCKET',
   ),
+  s3Endpoint: optional(url('S3_ENDPOINT', 'Address of the S3-compatible service; unset: Amazon S3 in S3_REGION')),
   s3Region: text('S3_REGION', 'us-east-1', 'Region of the bucket'),
   s3AccessKeyId: optional(
     secret(
@@ -53,7 +47,7 @@ export const FILE_SETTINGS = {
   ),
   privateSources: list(
     'PRIVATE_SOURCES',
-    isOrigin,
+    z.string().refine(isOrigin),
     'addresses that start with http:// or https:// and have no path',
     'Private origins, such as http://10.0.0.7:8080, from which images in requests may be fetched, separated by commas',
   ),

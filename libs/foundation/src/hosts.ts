@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { SANDBOX_SETTINGS, toSandboxUrl } from './external-service-settings.ts';
-import { type Environment, readVariable, SettingError } from './setting-types.ts';
+import { type Environment, parseSetting, readVariable, SettingError } from './setting-types.ts';
 
 /**
  * Returns whether a setting names the sandbox: its URL, or its port on this host under any name of this host. The
@@ -33,7 +33,7 @@ function getSandboxOrigin(env: Environment): string | undefined {
 }
 
 function getSandboxPort(env: Environment): string | undefined {
-  return ignoreInvalid(() => String(SANDBOX_SETTINGS.port.read(env)));
+  return ignoreInvalid(() => String(parseSetting(SANDBOX_SETTINGS.port, env)));
 }
 
 /** Returns undefined for an invalid setting, which is reported when it is read. */

@@ -1,11 +1,12 @@
 /** Settings of client addresses, connections and request bodies. */
 import { isIP } from 'node:net';
+import { z } from 'zod';
 import { integer, list } from './setting-types.ts';
 
 export const NETWORK_SETTINGS = {
   trustedProxies: list(
     'TRUSTED_PROXIES',
-    isNetwork,
+    z.string().refine(isNetwork),
     'addresses such as 10.0.0.7 or networks such as 10.0.0.0/8',
     'Addresses and networks, such as 10.0.0.0/8, of the proxies in front of the API, separated by commas; their X-Forwarded-For header is trusted; unset: the client address is that of the connection',
   ),

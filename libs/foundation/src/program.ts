@@ -7,12 +7,13 @@ export { createLog, type Log } from './log.ts';
 export { runProcess } from './process.ts';
 export { readSetting } from './secret-files.ts';
 export {
-  choice,
   type Environment,
+  flag,
   integer,
   optional,
   type Setting,
   SettingError,
+  type SettingValues,
   secret,
   text,
   url,

@@ -1,7 +1,17 @@
 /** Settings of the providers in the catalogue. */
+import { z } from 'zod';
 import { SANDBOX_KEY } from './external-service-settings.ts';
 import { namesSandbox } from './hosts.ts';
-import { type Environment, optional, readVariable, SettingError, type SettingIssues, url } from './setting-types.ts';
+import {
+  allowFile,
+  type Environment,
+  optional,
+  parseSetting,
+  readVariable,
+  type Setting,
+  type SettingIssues,
+  url,
+} from './setting-types.ts';
 
 /** What the catalogue specifies for the settings of a provider. */
 export interface ProviderSettingsSpec {
@@ -54,15 +64,14 @@ export function isConfigured(env: Environment, provider: ProviderSettingsSpec): 
   return findConfiguringVariable(env, provider) !== undefined;
 }
 
-/** Printable ASCII without spaces. A header cannot have other characters, or providers do not expect them. */
-const KEY = /^[!-~]+$/;
+/** A header cannot have other characters, or providers do not expect them. */
+const KEY_SCHEMA = z
+  .string()
+  .regex(/^[!-~]+$/, 'must consist of printable ASCII characters without spaces and line breaks');
 
-/** @throws SettingError if no request could have the key, for example because its file has two lines */
-function readKey(env: Environment, provider: ProviderSettingsSpec): string | undefined {
-  const variable = getKeyVariable(provider);
-  const key = readVariable(env, variable);
-  if (key === undefined || KEY.test(key)) return key;
-  throw new SettingError(`${variable} must consist of printable ASCII characters without spaces and line breaks.`);
+/** Returns the setting of a provider's key, which is invalid for example if its file has two lines. */
+export function createKeySetting(provider: ProviderSettingsSpec): Setting<string | undefined> {
+  return optional(allowFile({ variable: getKeyVariable(provider), meaning: '', defaultValue: '', schema: KEY_SCHEMA }));
 }
 
 /**
@@ -79,9 +88,9 @@ export function selectConfiguredProviders(
   return new Map(
     providers.flatMap((provider) => {
       const { slug, baseUrl: defaultBaseUrl, sandboxPath } = provider;
-      const key = issues.tryRead(() => readKey(env, provider));
-      const setting = optional(url(getAddressVariable(provider), ['http:', 'https:'], ''));
-      const address = issues.tryRead(() => setting.read(env));
+      const key = issues.tryRead(() => parseSetting(createKeySetting(provider), env));
+      const setting = optional(url(getAddressVariable(provider), ''));
+      const address = issues.tryRead(() => parseSetting(setting, env));
       if (isConfigured(env, provider))
         return [[slug, { baseUrl: address ?? defaultBaseUrl, credential: key }] as const];
       if (address === undefined && isAnyConfigured) return [];

@@ -5,7 +5,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import {
   type Environment,
-  invalidSetting,
+  parseSetting,
   readVariable,
   type Setting,
   SettingError,
@@ -40,7 +40,7 @@ export function resolveSecretFiles(
 /** Reads one setting, whose value may be in a file. @throws SettingError if it is invalid */
 export function readSetting<T>(setting: Setting<T>, env: Environment): T {
   const content = readSecretFile(env, setting);
-  return setting.read(content === undefined ? env : { ...env, [setting.variable]: content });
+  return parseSetting(setting, content === undefined ? env : { ...env, [setting.variable]: content });
 }
 
 /**
@@ -57,6 +57,10 @@ export function readSecretFile(env: Environment, { variable, fileVariable }: Fil
   if (content.length > MAX_BYTES) invalidSetting(fileVariable, `a file of at most ${MAX_BYTES} bytes`, path);
   const value = content.toString().trim();
   return value === '' ? invalidSetting(fileVariable, 'a file that is not empty', path) : value;
+}
+
+function invalidSetting(variable: string, requirement: string, value: string): never {
+  throw new SettingError(`${variable} must be ${requirement}, not "${value}".`);
 }
 
 /** Returns at most one byte more than `MAX_BYTES`; undefined if the file cannot be read. */

@@ -1,8 +1,8 @@
 /** Reads all settings, with the secrets in files and the providers of the catalogue. */
 import { toSandboxUrl } from './external-service-settings.ts';
-import { getKeyVariable, type ProviderSettingsSpec, selectConfiguredProviders } from './provider-settings.ts';
+import { createKeySetting, type ProviderSettingsSpec, selectConfiguredProviders } from './provider-settings.ts';
 import { type FileSetting, resolveSecretFiles } from './secret-files.ts';
-import { type Environment, SettingError, SettingIssues } from './setting-types.ts';
+import { type Environment, parseSetting, SettingError, SettingIssues } from './setting-types.ts';
 import { type CommonSettings, SETTINGS, type Settings } from './settings.ts';
 import { decideSimulation } from './simulation.ts';
 
@@ -53,8 +53,8 @@ export class SettingsReader {
   /** Lists the settings whose values may be in files. */
   listFileSettings(env: Environment): readonly FileSetting[] {
     const providers = new SettingIssues().tryRead(() => this.loadProviderSpecs(env)) ?? [];
-    const keys = providers.map(getKeyVariable).map((variable) => ({ variable, fileVariable: `${variable}_FILE` }));
-    return [...Object.values<FileSetting>(SETTINGS), ...keys].filter(({ fileVariable }) => fileVariable !== undefined);
+    const settings = [...Object.values<FileSetting>(SETTINGS), ...providers.map(createKeySetting)];
+    return settings.filter(({ fileVariable }) => fileVariable !== undefined);
   }
 
   private replacePaths(env: Environment, issues: SettingIssues): Environment {
@@ -66,7 +66,10 @@ export class SettingsReader {
     const simulation = decideSimulation(env, providerSpecs);
     const { usesSandbox } = simulation;
     const common = Object.fromEntries(
-      Object.entries(SETTINGS).map(([name, setting]) => [name, issues.tryRead(() => setting.read(env, usesSandbox))]),
+      Object.entries(SETTINGS).map(([name, setting]) => [
+        name,
+        issues.tryRead(() => parseSetting<unknown>(setting, env, usesSandbox)),
+      ]),
     ) as CommonSettings;
     const sandboxUrl = issues.tryRead(() => toSandboxUrl(env)) ?? '';
     const providers = selectConfiguredProviders(env, providerSpecs, sandboxUrl, issues);
@@ -76,7 +79,7 @@ export class SettingsReader {
   }
 
   private loadProviderSpecs(env: Environment): readonly ProviderSettingsSpec[] {
-    const catalogueDir = SETTINGS.catalogueDir.read(env);
+    const catalogueDir = parseSetting(SETTINGS.catalogueDir, env);
     try {
       return this.readProviderSpecs(catalogueDir);
     } catch (error) {

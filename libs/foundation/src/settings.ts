@@ -3,6 +3,7 @@
  * sentence that names it. `npm run docs` generates the table in docs/settings.md from this list.
  */
 
+import { z } from 'zod';
 import { BACKUP_SETTINGS } from './backup-settings.ts';
 import {
   createPaymentUrlSetting,
@@ -32,6 +33,7 @@ import {
   list,
   optional,
   pairs,
+  type SettingValues,
   secret,
   text,
   url,
@@ -61,7 +63,7 @@ export const SETTINGS = {
   ),
   sandboxPort: SANDBOX_SETTINGS.port,
   sandboxUrl: SANDBOX_SETTINGS.url,
-  publicBaseUrl: optional(url('PUBLIC_BASE_URL', ['http:', 'https:'], 'Address of the API for clients and webhooks')),
+  publicBaseUrl: optional(url('PUBLIC_BASE_URL', 'Address of the API for clients and webhooks')),
   ...NETWORK_SETTINGS,
   ...LIMIT_SETTINGS,
   logLevel: choice(
@@ -86,7 +88,7 @@ export const SETTINGS = {
     '/lnd',
     'REST address of an LND node that receives Lightning payments',
   ),
-  lndMacaroon: hex('LND_MACAROON', undefined, 'Macaroon of the LND node, in hexadecimal', '00'),
+  lndMacaroon: hex('LND_MACAROON', '00', 'Macaroon of the LND node, in hexadecimal'),
   lndCertificates: optional(
     certificates(
       'LND_TLS_CERT',
@@ -110,11 +112,7 @@ export const SETTINGS = {
     ),
   ),
   clnUrl: optional(
-    url(
-      'CLN_REST_URL',
-      ['http:', 'https:'],
-      'REST address of a Core Lightning node (clnrest) that receives Lightning payments',
-    ),
+    url('CLN_REST_URL', 'REST address of a Core Lightning node (clnrest) that receives Lightning payments'),
   ),
   clnRune: requiredWith(
     'CLN_REST_URL',
@@ -123,9 +121,7 @@ export const SETTINGS = {
   clnCertificates: optional(
     certificates('CLN_TLS_CERT', 'File with the CA certificate of the Core Lightning node (ca.pem), or with several'),
   ),
-  phoenixdUrl: optional(
-    url('PHOENIXD_URL', ['http:', 'https:'], 'Address of a phoenixd that receives Lightning payments'),
-  ),
+  phoenixdUrl: optional(url('PHOENIXD_URL', 'Address of a phoenixd that receives Lightning payments')),
   phoenixdPassword: requiredWith(
     'PHOENIXD_URL',
     secret('PHOENIXD_PASSWORD', /^[!-~]+$/, 'a password', 'HTTP password of phoenixd; limited access is sufficient'),
@@ -146,9 +142,7 @@ export const SETTINGS = {
       'Connection string (NWC) of a Lightning wallet that receives payments; it needs only make_invoice and lookup_invoice',
     ),
   ),
-  moneroUrl: optional(
-    url('MONERO_WALLET_RPC_URL', ['http:', 'https:'], 'Address of a monero-wallet-rpc that receives Monero payments'),
-  ),
+  moneroUrl: optional(url('MONERO_WALLET_RPC_URL', 'Address of a monero-wallet-rpc that receives Monero payments')),
   moneroLogin: optional(
     secret(
       'MONERO_WALLET_RPC_LOGIN',
@@ -240,13 +234,13 @@ export const SETTINGS = {
   ),
   loneSourceCoins: list(
     'RATE_LONE_SOURCE_COINS',
-    (code) => /^[A-Z][A-Z0-9]*$/.test(code),
+    z.string().regex(/^[A-Z][A-Z0-9]*$/),
     'codes of coins such as LTC,XMR',
     'Codes of coins, separated by commas, whose rate is also accepted from a single source if it is within RATE_MAX_JUMP of the last rate on which sources agreed; unset: none',
   ),
   zdrAgreements: list(
     'ZDR_AGREEMENTS',
-    (slug) => /^[a-z0-9-]+$/.test(slug),
+    z.string().regex(/^[a-z0-9-]+$/),
     'slugs of providers, such as exa',
     "Slugs of providers, separated by commas, that have agreed to retain no data of the operator's account, such as exa for the web searches of requests with zdr; unset: none",
   ),
@@ -320,7 +314,7 @@ export const SETTINGS = {
   ),
 } as const;
 
-export type CommonSettings = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> };
+export type CommonSettings = SettingValues<typeof SETTINGS>;
 
 export interface Settings extends CommonSettings {
   /** By the slugs of providers. Providers that are neither configured nor simulated are missing. */

@@ -1,23 +1,44 @@
 /** Settings of the databases and of the master keys. */
+import { z } from 'zod';
 import { parseEventStoreDbAddress } from '#eventstore';
 import { areOfSameDatabase, listAddresses } from '#postgres';
-import { address, allowFile, choice, keyRing, optional, type Setting } from './setting-types.ts';
+import {
+  allowFile,
+  choice,
+  keyRing,
+  optional,
+  removeTrailingSlashes,
+  requireStart,
+  type Setting,
+} from './setting-types.ts';
 
 const MAX_DATABASE_ADDRESSES = 2;
+const POSTGRES_ADDRESSES = z.array(z.url({ protocol: /^postgres(ql)?$/ }));
 
 /** An address of PostgreSQL, or two addresses of the same database with different credentials. */
 function databaseAddress(variable: string, meaning: string): Setting<string> {
-  const protocols = ['postgres:', 'postgresql:'];
-  const validate = (value: string) => {
-    const addresses = listAddresses(value);
-    if (!addresses.every((one) => URL.canParse(one) && protocols.includes(new URL(one).protocol))) return false;
-    const isValid = addresses.length <= MAX_DATABASE_ADDRESSES && areOfSameDatabase(addresses);
-    return (
-      isValid || 'must be one address, or two addresses of the same database that differ only in their credentials'
-    );
-  };
-  return allowFile(address({ variable, protocols, meaning, defaultValue: '', validate }));
+  const schema = z
+    .string()
+    .refine(
+      (value) => POSTGRES_ADDRESSES.safeParse(listAddresses(value)).success,
+      requireStart('postgres://', 'postgresql://'),
+    )
+    .refine((value) => {
+      const addresses = listAddresses(value);
+      return addresses.length <= MAX_DATABASE_ADDRESSES && areOfSameDatabase(addresses);
+    }, 'must be one address, or two addresses of the same database that differ only in their credentials')
+    .transform(removeTrailingSlashes);
+  return allowFile({ variable, meaning, defaultValue: '', schema });
 }
+
+const EVENT_STORE_ADDRESS = z
+  .string()
+  .regex(/^esdb(\+discover)?:\/\//, requireStart('esdb://', 'esdb+discover://'))
+  .superRefine((value, context) => {
+    const address = parseEventStoreDbAddress(value);
+    if (typeof address === 'string') context.addIssue(address);
+  })
+  .transform(removeTrailingSlashes);
 
 export const STORE_SETTINGS = {
   databaseUrl: optional(databaseAddress('DATABASE_URL', 'Address of PostgreSQL; unset: an embedded one in DATA_DIR')),
@@ -33,19 +54,12 @@ export const STORE_SETTINGS = {
     'start: the first process that starts applies database migrations; command: only "npm run migrate" and the restore of a backup apply them, and processes that start wait for that',
   ),
   eventStoreUrl: optional(
-    allowFile(
-      address({
-        variable: 'EVENTSTORE_URL',
-        protocols: ['esdb:', 'esdb+discover:'],
-        meaning: 'Address of EventStoreDB, nodes separated by commas; unset: the event store in PostgreSQL',
-        defaultValue: '',
-        validate(value) {
-          if (!/^esdb(\+discover)?:\/\//.test(value)) return false;
-          const address = parseEventStoreDbAddress(value);
-          return typeof address === 'string' ? address : true;
-        },
-      }),
-    ),
+    allowFile({
+      variable: 'EVENTSTORE_URL',
+      meaning: 'Address of EventStoreDB, nodes separated by commas; unset: the event store in PostgreSQL',
+      defaultValue: '',
+      schema: EVENT_STORE_ADDRESS,
+    }),
   ),
   masterKeys: optional(
     keyRing(

@@ -4,6 +4,7 @@
  * prevents the start.
  */
 import pg from 'pg';
+import { z } from 'zod';
 import { parseEventStoreDbAddress } from '#eventstore';
 import { listAddresses } from '#postgres';
 import { PAYMENT_BACKEND_VARIABLES, RATE_SOURCE_VARIABLES } from './external-service-settings.ts';
@@ -19,7 +20,7 @@ export const SAFETY_SETTINGS = {
   ),
   plaintextStores: list(
     'PLAINTEXT_STORES',
-    (host) => /^[\w.-]+$|^\[[\da-f:]+\]$/i.test(host),
+    z.string().regex(/^[\w.-]+$|^\[[\da-f:]+\]$/i),
     'names or addresses of hosts, without ports',
     'Hosts of DATABASE_URL, CONTENT_DATABASE_URL, EVENTSTORE_URL and S3_ENDPOINT on a private network, separated by commas, that may be used without TLS together with real services; unset: only this host',
   ),
