@@ -5,7 +5,7 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { RateLimiter } from '#application';
 import { ConnectionGuard, SERVER_TIMEOUTS, type Settings, StartError } from '#foundation';
-import { createRootModule, type ProcessRole } from '#modules';
+import { createRootModule, NestLog, type ProcessRole } from '#modules';
 import { Authenticator, MAX_BODY_BYTES, registerAuthentication } from './edge/authentication/authenticator.ts';
 import { usesAnthropicApi } from './edge/errors/error-formats.ts';
 import { BadRequestError, INTERNAL_ERROR, sendError, toErrorResponse } from './edge/errors/errors.ts';
@@ -74,7 +74,7 @@ async function createApp(role: ProcessRole, extraModules: readonly Type[]): Prom
   });
   const root = createRootModule(role, [...extraModules, GatewayModule]);
   const app = await NestFactory.create<NestFastifyApplication>(root, adapter, {
-    logger: false,
+    logger: new NestLog(role.log),
     bodyParser: false,
     abortOnError: false,
   });

@@ -53,6 +53,16 @@ function createWaitLog() {
 }
 
 describe.each(Object.entries(ROLES))('a %s', (name, start) => {
+  test('starts without a warning of Nest', async () => {
+    const contexts: unknown[] = [];
+    const warn = ({ context }: { readonly context?: unknown }) => void contexts.push(context);
+    const log = { ...createLog('silent'), warn, error: warn } as unknown as Log;
+    const role = await openRole(name, readTestSettings(database.url), log, start);
+    await role.close();
+    expect(contexts.filter((context) => context !== undefined)).toEqual([]);
+    await database.drop();
+  });
+
   test('starts although PostgreSQL rejects every third connection, because it has too many', async () => {
     late = await DelayedDatabase.open(database.url, (connection) => connection % 3 === 0, REJECTIONS.full);
     const { log, sentences } = createWaitLog();

@@ -2,6 +2,7 @@ import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { ReadyFields } from '#foundation';
 import { HealthListener } from './health-listener.ts';
+import { NestLog } from './nest-log.ts';
 import { Readiness } from './readiness.ts';
 import { ProcessRole } from './role.ts';
 
@@ -28,7 +29,7 @@ export function createRootModule(role: ProcessRole, modules: readonly Type[]): D
 export async function openContext(role: ProcessRole, modules: readonly Type[]): Promise<ReadyFields> {
   const root = createRootModule(role, modules);
   const context = await role.closeOnExit(
-    await NestFactory.createApplicationContext(root, { logger: false, abortOnError: false }),
+    await NestFactory.createApplicationContext(root, { logger: new NestLog(role.log), abortOnError: false }),
   );
   const { settings } = role;
   if (settings.healthPort === undefined) return {};

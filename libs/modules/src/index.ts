@@ -4,6 +4,7 @@ export { createRootModule, openContext } from './container.ts';
 export { describeLeases } from './describe-leases.ts';
 export { FilesModule } from './files.module.ts';
 export { injectByName } from './inject-by-name.ts';
+export { NestLog } from './nest-log.ts';
 export { PaymentsModule } from './payments.module.ts';
 export { toS3Options, toStartError } from './place-of-files.ts';
 export { ProvidersModule } from './providers.module.ts';

@@ -71,7 +71,12 @@ import { ResponsesController } from './responses.controller.ts';
       ) => new ChatQuoter({ catalogues, health, lengths, limits, billing, tokenCounter }),
     },
     CompleteChatHandler,
-    { provide: ChatService, useExisting: CompleteChatHandler },
+    {
+      provide: ChatService,
+      inject: [CompleteChatHandler],
+      // The command bus would warn of an alias, which it takes for a second handler of the command.
+      useFactory: (handler: CompleteChatHandler): ChatService => ({ complete: handler.complete.bind(handler) }),
+    },
     CreateResponseHandler,
     CountResponseTokensHandler,
     CreateMessageHandler,
