@@ -2,10 +2,10 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { parse } from 'yaml';
 import { parseEventStoreDbAddress } from '#eventstore';
 import { SETTINGS } from '#foundation';
 
@@ -18,9 +18,8 @@ interface Service {
   readonly depends_on: Readonly<Record<string, { readonly condition: string }>>;
 }
 
-const yaml = createRequire(import.meta.url)('js-yaml') as { load(text: string): unknown };
 const text = readFileSync('docker-compose.yml', 'utf8');
-const { services } = yaml.load(text) as { services: Record<string, Service> };
+const { services } = parse(text, { merge: true }) as { services: Record<string, Service> };
 const serviceOf = (name: string): Service => services[name] as Service;
 const mountedIn = ({ volumes }: Service) => volumes.map((volume) => volume.split(':') as [string, string, string?]);
 /** Replaces each variable of .env with a valid value. */

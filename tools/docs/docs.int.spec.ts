@@ -28,10 +28,13 @@ const README_LINES = 150;
 
 /** Compares a generated section with the page, or writes it into the page. */
 function expectSection(page: string, name: string, content: string): void {
-  const now = readPage(page);
-  const made = replaceSection(now, name, content);
-  if (process.env.DOCS === 'write') writeFileSync(path.join(ROOT, page), made);
-  else expect(now).toBe(made);
+  expectPage(page, replaceSection(readPage(page), name, content));
+}
+
+/** Compares a page with what it must be, or writes it. */
+function expectPage(page: string, content: string): void {
+  if (process.env.DOCS === 'write') writeFileSync(path.join(ROOT, page), content);
+  else expect(readPage(page)).toBe(content);
 }
 
 test('docs/settings.md lists every setting of the roles with its default and its meaning', () => {
@@ -57,6 +60,11 @@ describe('docs/api.md', () => {
     document = (await world.get('/openapi.json')).body;
   });
   afterAll(() => world.close());
+
+  test('is based on docs/openapi.json, the document that a gateway serves on the default port', () => {
+    const servers = document.servers.map(({ url }) => ({ url: url.replace(/:\d+/, ':3000') }));
+    expectPage('docs/openapi.json', `${JSON.stringify({ ...document, servers }, undefined, 2)}\n`);
+  });
 
   test('lists the operations of /openapi.json', () => {
     expectSection('docs/api.md', 'operations', formatOperationTables(document));

@@ -5,7 +5,7 @@
 
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { ChatChunkCollector, MAX_EVENT_CHARACTERS, SSE_DONE } from '#application/messages';
-import { isJsonObject, type JsonObject } from '#kernel';
+import { isJsonObject, type JsonObject, withTimeout } from '#kernel';
 import { parseJson } from './gateway-client.ts';
 import { INCOMPLETE_RESPONSE, ProxyError, parseErrorBody } from './proxy-error.ts';
 
@@ -135,13 +135,10 @@ function formatEvent({ comment, event, id, data = '' }: ReceivedEvent): string {
  * is complete.
  */
 async function drainRest(source: AsyncIterator<Uint8Array>): Promise<void> {
-  const { promise: timeout, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, DRAIN_TIMEOUT_MS);
   const drained = (async () => {
     while (!(await source.next()).done);
   })().catch(() => {}); // the completion is complete
-  await Promise.race([drained, timeout]);
-  clearTimeout(timer);
+  await withTimeout(DRAIN_TIMEOUT_MS, drained, () => {});
 }
 
 function createIncompleteResponseError(message: string): ProxyError {

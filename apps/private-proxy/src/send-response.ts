@@ -6,6 +6,7 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { FastifyReply } from 'fastify';
 import { interruptAfter } from '#foundation/program';
+import { withTimeout } from '#kernel';
 import type { ClientProtocol } from './protocols/client-protocol.ts';
 import { ProxyError, UNEXPECTED_ERROR } from './proxy-error.ts';
 
@@ -109,7 +110,7 @@ function recordError(error: unknown, logFields: RequestLogFields): ProxyError {
 async function* withPings(events: AsyncGenerator<string>, keepAlive: string): AsyncGenerator<string> {
   try {
     for (let next = events.next(); ; ) {
-      const event = await nextOrTimeout(next);
+      const event = await withTimeout(PING_INTERVAL_MS, next, () => undefined);
       if (event?.done) return;
       yield event?.value ?? keepAlive;
       if (event) next = events.next();
@@ -118,15 +119,5 @@ async function* withPings(events: AsyncGenerator<string>, keepAlive: string): As
     // Not awaited: `return` waits for a pending `next`, which may never resolve. When a caller disconnects, `Exchanges`
     // aborts the request.
     void events.return(undefined).catch(() => {});
-  }
-}
-
-async function nextOrTimeout<T>(next: Promise<T>): Promise<T | undefined> {
-  const { promise: timeout, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(resolve, PING_INTERVAL_MS, undefined);
-  try {
-    return await Promise.race([next, timeout]);
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -1,3 +1,4 @@
+import { withTimeout } from '#kernel';
 import type { Log } from './log.ts';
 
 /** How often a process that waits for its work says for what. */
@@ -17,15 +18,16 @@ export interface DrainOptions {
  * @returns whether the work has ended
  */
 export async function waitForDrain(work: Promise<unknown>, { log, limitMs, describe }: DrainOptions): Promise<boolean> {
-  const { promise: limit, resolve } = Promise.withResolvers<false>();
-  const limitTimer = setTimeout(() => resolve(false), limitMs);
   const reportTimer = setInterval(() => log.info(describe(), 'draining: waiting for running work'), REPORT_INTERVAL_MS);
   try {
-    const hasEnded = await Promise.race([work.then(() => true), limit]);
+    const hasEnded = await withTimeout(
+      limitMs,
+      work.then(() => true),
+      () => false,
+    );
     if (!hasEnded) log.warn(describe(), 'draining: the time limit was reached; stopping without the rest');
     return hasEnded;
   } finally {
-    clearTimeout(limitTimer);
     clearInterval(reportTimer);
   }
 }

@@ -109,7 +109,7 @@ test('a process does not start if EventStoreDB does not respond until the deadli
 });
 
 test('a process that does not trust the certificate of EventStoreDB does not start, without another attempt', async () => {
-  const server = await FakeEventStoreDb.start({ certificate: createSelfSignedCertificate() });
+  const server = await FakeEventStoreDb.start({ certificate: await createSelfSignedCertificate() });
   opened.defer(() => server.stop());
   const { log, warnings } = collectWarnings();
 

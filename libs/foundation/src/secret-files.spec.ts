@@ -8,7 +8,7 @@ import { SETTINGS } from './settings.ts';
 import { readSettings } from './settings-reader.ts';
 
 const KEY = '0123456789abcdef'.repeat(4);
-const CERTIFICATE = createSelfSignedCertificate().cert;
+const CERTIFICATE = (await createSelfSignedCertificate()).cert;
 let directory: string;
 
 beforeAll(async () => {

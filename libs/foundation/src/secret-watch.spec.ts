@@ -46,10 +46,10 @@ async function watchSecrets(secrets: Readonly<Record<string, string>>): Promise<
 }
 
 test('changed files replace the secrets in the settings, and one log line names them without values', async () => {
-  const certificate = createSelfSignedCertificate().cert.trim();
+  const certificate = (await createSelfSignedCertificate()).cert.trim();
   const settings = await watchSecrets({ LND_MACAROON: '01', OPENAI_API_KEY: 'sk-1', LND_TLS_CERT: certificate });
   const connection = settings.providers.get('openai');
-  const renewed = createSelfSignedCertificate().cert.trim();
+  const renewed = (await createSelfSignedCertificate()).cert.trim();
 
   await writeSecrets({ LND_MACAROON: '02', OPENAI_API_KEY: 'sk-2', LND_TLS_CERT: renewed });
   await watch?.poll();

@@ -1,5 +1,5 @@
 /** Detects that a leader cannot work, although its lease could be renewed: the lease has a connection of its own. */
-import { setTimeout as delay } from 'node:timers/promises';
+import { withTimeout } from '#kernel';
 
 /** How long a leader may make no progress. */
 const MAX_STALL_MS = 5_000;
@@ -79,15 +79,10 @@ export class StallDetector {
   }
 
   private async probeInTime(): Promise<ReadonlyMap<string, ReaderProgress> | Error> {
-    const timeout = new AbortController();
-    const expired = delay(this.probeTimeoutMs, new Error('no response in time'), { signal: timeout.signal });
-    expired.catch(() => {}); // awaited below
     try {
-      return await Promise.race([this.probe(), expired]);
+      return await withTimeout(this.probeTimeoutMs, this.probe(), () => new Error('no response in time'));
     } catch (error) {
       return error instanceof Error ? error : new Error(String(error));
-    } finally {
-      timeout.abort();
     }
   }
 }

@@ -43,6 +43,7 @@ export {
 export { withStoreTimeout } from './store-timeout.ts';
 export type { CommandOutcome } from './stream-command-queue.ts';
 export { type CachedStream, StreamStateCache } from './stream-state-cache.ts';
+export { withTimeout } from './timeout.ts';
 export {
   type DecodedEventStore,
   type EventSchema,

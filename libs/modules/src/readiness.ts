@@ -1,3 +1,5 @@
+import { withTimeout } from '#kernel';
+
 const CHECK_TIMEOUT_MS = 2_000;
 
 /** The result of a check, with metrics for the operator. */
@@ -50,13 +52,9 @@ export class Readiness {
 
 /** Omits the reason of a failure, because the health routes are public. */
 async function runWithTimeout(milliseconds: number, check: HealthCheck): Promise<CheckResult> {
-  const { promise, resolve } = Promise.withResolvers<CheckResult>();
-  const timer = setTimeout(() => resolve({ ok: false, late: true }), milliseconds);
   try {
-    return await Promise.race([check(), promise]);
+    return await withTimeout(milliseconds, Promise.resolve(check()), () => ({ ok: false, late: true }));
   } catch {
     return { ok: false }; // the checked component reports its failures itself
-  } finally {
-    clearTimeout(timer);
   }
 }

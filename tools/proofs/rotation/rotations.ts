@@ -179,7 +179,10 @@ export class RotatedServices {
 
   /** A node with a certificate of its own, which is replaced as well. */
   private async addLightningNode(sandbox: string): Promise<void> {
-    const [certificateBefore, certificateAfter] = [createSelfSignedCertificate(), createSelfSignedCertificate()];
+    const [certificateBefore, certificateAfter] = [
+      await createSelfSignedCertificate(),
+      await createSelfSignedCertificate(),
+    ];
     const guard = new CredentialGuard('grpc-metadata-macaroon', certificateBefore);
     const url = await guard.listen();
     this.resources.defer(() => guard.close());

@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { FastifyInstance } from 'fastify';
@@ -11,7 +12,6 @@ import {
   getExample,
   isEncrypted,
   listOperations,
-  OPENAPI_STRUCTURE,
   OperationCaller,
   sampleCases,
   type TestAccount,
@@ -196,7 +196,6 @@ const SAYS_WHAT = ['type', 'enum', 'const', '$ref', 'oneOf', 'anyOf'];
 const nameless = (route: string) => route.replaceAll(/\{\w+\}|:\w+|\*/g, '{}');
 
 test.each<readonly [rule: string, broken: () => readonly unknown[]]>([
-  ['has the structure of OpenAPI 3.1', () => mistakesOf(OPENAPI_STRUCTURE, document)],
   [
     'has every served route and no other',
     () => {
@@ -231,6 +230,10 @@ test.each<readonly [rule: string, broken: () => readonly unknown[]]>([
       const ids = places.map(({ operation }) => operation.operationId);
       return ids.filter((id, i) => !/^[a-z][A-Za-z0-9]+$/.test(id) || ids.indexOf(id) !== i);
     },
+  ],
+  [
+    'gives every operation a summary and a tag',
+    () => places.filter(({ operation }) => !operation.summary || operation.tags.length === 0),
   ],
   [
     'names every path parameter and no other',
@@ -272,6 +275,11 @@ test.each<readonly [rule: string, broken: () => readonly unknown[]]>([
   expect(broken()).toEqual([]);
 });
 
+test('the document is valid OpenAPI 3.1', async () => {
+  expect(document.openapi).toMatch(/^3\.1\./);
+  expect(await new Validator().validate(structuredClone({ ...document }))).toEqual({ valid: true });
+});
+
 test('the document derives request schemas from the validation rules', () => {
   expect(document.components.schemas.NewKey).toMatchObject({
     required: ['name'],
@@ -287,11 +295,6 @@ test('the document derives request schemas from the validation rules', () => {
     properties: { n: { type: ['integer', 'null'], minimum: 1, maximum: 128 }, model: { type: ['string', 'null'] } },
   });
 });
-
-function mistakesOf(schema: object, value: unknown): readonly ErrorObject[] {
-  const validate = new Ajv2020({ allErrors: true, strict: false }).compile(schema);
-  return validate(value) ? [] : (validate.errors ?? []);
-}
 
 function compileError(schema: object): readonly unknown[] {
   try {

@@ -1,4 +1,5 @@
 import type { CoinTerms, Destination, PaymentAdjustment, PaymentMethod } from '#domain';
+import { withTimeout } from '#kernel';
 import { isCertainRejection, UpstreamError } from '../errors.ts';
 import { callMonitored, type ServiceMonitor } from '../operator-problems.ts';
 
@@ -97,12 +98,11 @@ async function createPaymentInTime(
 ): Promise<CreatedPayment> {
   const creation = backend.createPayment(request);
   if (request.kind !== 'bolt11') return creation;
-  const { promise, reject } = Promise.withResolvers<never>();
-  const error = new UpstreamError('upstream_unavailable', `${backend.name} did not create an invoice in time`, {
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
+  return withTimeout(lightningTimeoutMs, creation, () => {
+    throw new UpstreamError('upstream_unavailable', `${backend.name} did not create an invoice in time`, {
+      retryAfterSeconds: RETRY_AFTER_SECONDS,
+    });
   });
-  const timer = setTimeout(() => reject(error), lightningTimeoutMs);
-  return Promise.race([creation, promise]).finally(() => clearTimeout(timer));
 }
 
 /** A request to the webhook URL of a payment backend. */

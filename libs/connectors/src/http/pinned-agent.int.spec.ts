@@ -25,7 +25,7 @@ test('TLS uses the original hostname, and a self-signed certificate is rejected'
     asked.resolve(name);
     done(null);
   };
-  const server = createTlsServer({ ...createSelfSignedCertificate(), SNICallback }).listen(0, '127.0.0.1');
+  const server = createTlsServer({ ...(await createSelfSignedCertificate()), SNICallback }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const agent = createPinnedAgent(['127.0.0.1'], 1_000);

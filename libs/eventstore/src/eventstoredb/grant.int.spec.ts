@@ -21,7 +21,7 @@ describe('a server with TLS and users', () => {
 
   beforeEach(async () => {
     directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-grant-'));
-    const certificate = createSelfSignedCertificate();
+    const certificate = await createSelfSignedCertificate();
     await writeFile(path.join(directory, 'ca.crt'), certificate.cert);
     double = await FakeEventStoreDb.start({ certificate });
     client = Object.assign(EventStoreDBClient.connectionString(addressFor('admin:changeit')), {

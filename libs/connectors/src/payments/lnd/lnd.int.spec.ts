@@ -236,8 +236,8 @@ describe('a failing LND node', () => {
 
 describe('the certificate of the node', () => {
   async function overTls(trusted: 'its own' | 'another' | undefined): Promise<LndBackend> {
-    const own = createSelfSignedCertificate();
-    const certificate = trusted === 'another' ? createSelfSignedCertificate().cert : own.cert;
+    const own = await createSelfSignedCertificate();
+    const certificate = trusted === 'another' ? (await createSelfSignedCertificate()).cert : own.cert;
     answer = json(invoice());
     const port = await listen(createTlsServer(own, handle) as unknown as Server);
     return connect(`https://127.0.0.1:${port}`, trusted && [certificate]);
@@ -250,13 +250,13 @@ describe('the certificate of the node', () => {
   });
 
   test('is accepted after it replaced another one', async () => {
-    const own = createSelfSignedCertificate();
+    const own = await createSelfSignedCertificate();
     answer = json(invoice());
     const port = await listen(createTlsServer(own, handle) as unknown as Server);
     const settings = {
       lndUrl: `https://127.0.0.1:${port}`,
       lndMacaroon: MACAROON,
-      lndCertificates: [createSelfSignedCertificate().cert],
+      lndCertificates: [(await createSelfSignedCertificate()).cert],
     };
     const node = new LndBackend(settings);
     opened.defer(() => node.close());
@@ -268,7 +268,7 @@ describe('the certificate of the node', () => {
   });
 
   test('is accepted before and after it is renewed, if both are configured', async () => {
-    const [before, after] = [createSelfSignedCertificate(), createSelfSignedCertificate()];
+    const [before, after] = [await createSelfSignedCertificate(), await createSelfSignedCertificate()];
     answer = json(invoice());
     for (const own of [before, after]) {
       const port = await listen(createTlsServer(own, handle) as unknown as Server);

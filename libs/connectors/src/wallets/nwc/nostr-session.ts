@@ -6,6 +6,7 @@
 import { NDKEvent, NDKPrivateKeySigner, NDKUser } from '@nostr-dev-kit/ndk';
 import { type EventTemplate, type NostrEvent, verifyEvent } from 'nostr-tools/pure';
 import { type WalletConnection, WalletUnreachableError } from '#application';
+import { withTimeout } from '#kernel';
 import { PrivateAddressError } from '../../http/public-address.ts';
 import type { Nip47Response } from './nip47.ts';
 import { type NostrFilter, NostrRelay } from './relay.ts';
@@ -58,9 +59,9 @@ export class NostrSession {
   async open(): Promise<void> {
     const connected = this.relays.map((relay) => relay.connected);
     try {
-      await withTimeout(CONNECT_TIMEOUT_MS, Promise.any(connected));
+      await withTimeout(CONNECT_TIMEOUT_MS, Promise.any(connected), throwTimeout);
       // one relay is sufficient
-      await withTimeout(OTHER_RELAYS_TIMEOUT_MS, Promise.allSettled(connected)).catch(() => {});
+      await withTimeout(OTHER_RELAYS_TIMEOUT_MS, Promise.allSettled(connected), () => {});
     } catch {
       throw new WalletUnreachableError([...this.rejections].join('; ') || 'no relay of the wallet is reachable');
     }
@@ -71,7 +72,7 @@ export class NostrSession {
     const events: NostrEvent[] = [];
     const filter = { kinds: [INFO_KIND], authors: [this.wallet.pubkey], limit: 1 };
     const all = this.subscribe(filter, (event) => events.push(event));
-    await withTimeout(INFO_TIMEOUT_MS, Promise.all(all)).catch(() => {}); // after the timeout: use what has arrived
+    await withTimeout(INFO_TIMEOUT_MS, Promise.all(all), throwTimeout).catch(() => {}); // after the timeout: use what has arrived
     const newest = events.toSorted((a, b) => b.created_at - a.created_at)[0];
     if (!newest) return undefined;
     const methods = newest.content.split(/[\s,]+/).filter((method) => method !== '');
@@ -98,11 +99,11 @@ export class NostrSession {
       resolveFirst();
       onResponse(read);
     });
-    await withTimeout(SUBSCRIBE_TIMEOUT_MS, Promise.all(subscribed)).catch(() => {}); // one relay is sufficient
+    await withTimeout(SUBSCRIBE_TIMEOUT_MS, Promise.all(subscribed), throwTimeout).catch(() => {}); // one relay is sufficient
     const publications = this.openRelays.map((relay) => relay.publish(event));
     if (publications.length === 0)
       throw new WalletUnreachableError('every relay of the wallet has closed the connection');
-    const firstAccepted = withTimeout(ACCEPT_TIMEOUT_MS, Promise.any(publications)).catch(() => {
+    const firstAccepted = withTimeout(ACCEPT_TIMEOUT_MS, Promise.any(publications), throwTimeout).catch(() => {
       throw new Error('no relay has confirmed the request');
     });
     await Promise.race([firstResponse, firstAccepted]);
@@ -181,9 +182,6 @@ function selectEncryption({ tags }: NostrEvent): WalletInfo['encryption'] {
   return tag === undefined || schemes.includes('nip04') ? 'nip04' : undefined;
 }
 
-/** @throws Error after the timeout */
-function withTimeout<T>(milliseconds: number, promise: Promise<T>): Promise<T> {
-  const { promise: timeout, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`timeout after ${milliseconds} ms`)), milliseconds);
-  return Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
+function throwTimeout(): never {
+  throw new Error('the relays did not respond in time');
 }
