@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+
 /** The libs that each lib may import. Names are folders below `libs`. */
 const MAY_IMPORT = {
   kernel: [],
@@ -35,6 +37,11 @@ const APPLICATION_FOLDERS = [
   'accounts',
 ];
 const APPS = ['gateway', 'projector', 'sagas', 'ledger', 'maintenance', 'sandbox', 'private-proxy'];
+/** A production install has none of these packages. */
+const UNSHIPPED = ['npm-dev', 'npm-no-pkg', 'npm-unknown'];
+const SANDBOX_PACKAGES = Object.keys(
+  JSON.parse(readFileSync('apps/sandbox/packages/package.json', 'utf8')).dependencies,
+);
 const PRODUCT = '^(apps|libs)/';
 const SPEC = '\\.(spec|e2e)\\.ts$';
 
@@ -124,8 +131,19 @@ export default {
     {
       name: 'no-dev-dependencies',
       severity: 'error',
-      from: { path: PRODUCT, pathNot: `${SPEC}|^libs/testing/` },
-      to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'], dependencyTypesNot: ['type-only'] },
+      from: { path: PRODUCT, pathNot: `${SPEC}|^libs/testing/|^apps/sandbox/` },
+      to: { dependencyTypes: UNSHIPPED, dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'sandbox-packages',
+      comment: 'the sandbox imports dependencies of the product and those in its own package.json',
+      severity: 'error',
+      from: { path: '^apps/sandbox/', pathNot: SPEC },
+      to: {
+        dependencyTypes: UNSHIPPED,
+        dependencyTypesNot: ['type-only'],
+        pathNot: `^node_modules/(${SANDBOX_PACKAGES.join('|')})/`,
+      },
     },
     { name: 'resolvable', severity: 'error', from: { path: PRODUCT }, to: { couldNotResolve: true } },
   ],

@@ -4,6 +4,7 @@ import type { OpenApiDocument, PathOperation } from '../../apps/gateway/src/open
 import type { Client } from '../proofs/clients/client.ts';
 import type { Example, Language } from '../proofs/examples/example.ts';
 import type { Documentation } from '../proofs/examples/list.ts';
+import type { PackageLicence } from './licences.ts';
 
 type Row = readonly string[];
 
@@ -135,6 +136,11 @@ export function formatDefaultModelTable(
     ]),
   );
   return formatTable(['client', 'settings', 'requested name', 'model'], rows);
+}
+
+export function formatLicenceTable(licences: readonly PackageLicence[]): string {
+  const rows = licences.map(({ name, version, licence }) => [formatCode(name), version, licence]);
+  return formatTable(['package', 'version', 'licence'], rows);
 }
 
 function formatTable(head: Row, rows: readonly Row[]): string {

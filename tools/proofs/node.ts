@@ -13,6 +13,8 @@ import { install } from './clients/install.ts';
 
 const LOWEST = '24.15.0';
 const OLDER = ['20.19.0', '22.22.2'];
+/** Of `@getalby/sdk` and `@nostr-relay/*`. Other packages of the sandbox are also dependencies of `nostr-tools`. */
+const SANDBOX_FOLDERS = ['@getalby', '@nostr-relay', 'countinghouse-sandbox-packages'];
 /** What an installation needs besides its packages. */
 const INSTALLED = ['package.json', 'package-lock.json', 'dist', 'libs/catalogue/data'];
 const SENTENCE = /^Countinghouse requires Node [^\n]+\n$/;
@@ -47,11 +49,19 @@ async function proveInstalled(version: string): Promise<void> {
     const env = { ...process.env, PATH: `${await installNode(version)}:${process.env.PATH}` };
     const options = { cwd: directory, env, maxBuffer: MAX_OUTPUT_BYTES };
     await run('npm', ['ci', '--omit=dev', '--engine-strict', '--no-audit', '--no-fund'], options);
-    const { stdout } = await run('node', ['dist/tools/proofs/node/paid-chat.js'], options);
+    await assertWithoutSandboxPackages(directory);
+    const { stdout } = await run('node', ['dist/tools/proofs/node/paid-chat.js', directory], { ...options, cwd: root });
     print(`Node ${version}: ${stdout.trim()}`);
   } finally {
     await rm(directory, { recursive: true });
   }
+}
+
+/** @throws Error if a production install has a package of the sandbox that no other package needs */
+async function assertWithoutSandboxPackages(directory: string): Promise<void> {
+  const installed = await readdir(path.join(directory, 'node_modules'));
+  const found = SANDBOX_FOLDERS.filter((folder) => installed.includes(folder));
+  if (found.length > 0) throw new Error(`a production install has packages of the sandbox: ${found.join(', ')}`);
 }
 
 for (const version of OLDER) await proveRejected(version);

@@ -5,7 +5,7 @@ import { ProcessRole, reportUnknownSettings, SETTINGS_READER } from '#modules';
 import { openGateway } from '../../gateway/src/gateway.ts';
 import { ProjectorModule } from '../../projector/src/projector.module.ts';
 import { SagasModule } from '../../sagas/src/sagas.module.ts';
-import { startSandbox } from '../../sandbox/src/sandbox.ts';
+import { loadSandbox } from '../../sandbox/src/load-sandbox.ts';
 import { formatWelcome } from './welcome.ts';
 
 export interface StandaloneProgram {
@@ -28,7 +28,9 @@ export async function startStandalone(
 ): Promise<StandaloneProgram> {
   reportUnknownSettings(env, firstSettings, log);
   const { sandboxPort, simulation } = firstSettings;
-  const sandbox = simulation.usesSandbox ? await startSandbox({ port: sandboxPort, log }) : undefined;
+  const sandbox = simulation.usesSandbox
+    ? await (await loadSandbox()).startSandbox({ port: sandboxPort, log })
+    : undefined;
   resources.defer(async () => sandbox?.close());
   // With SANDBOX_PORT=0 the URLs of providers and backends depend on the port that the sandbox has received.
   const resolvedEnv = sandbox ? { ...env, SANDBOX_PORT: new URL(sandbox.url).port } : env;

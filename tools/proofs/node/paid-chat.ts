@@ -1,11 +1,15 @@
-/** A customer pays for one chat at the standalone program of the build that contains this file, on the Node that runs it. */
+/**
+ * A customer pays for one chat at an installation whose directory is the argument, on the Node that runs this file. The
+ * sandbox is that of the build that contains this file, because a production install has none.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { TEST_DAY } from '../../../libs/testing/src/world/test-catalogue.ts';
 import { ProofCluster, post } from '../../cluster.ts';
 
 const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-chat-'));
-const cluster = await ProofCluster.startStandalone(dataDir);
+const cluster = await ProofCluster.start(dataDir, 1, { CATALOGUE_DAY: TEST_DAY }, process.argv[2]);
 try {
   const customer = await cluster.createCustomer(1);
   const before = (await cluster.fetchBalance(customer)).balance;
