@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { type DomainEvent, EVENT_SCHEMA } from '#domain';
-import type { Foundation } from '#foundation';
+import { createReplayReader, type Foundation, type StartProgress } from '#foundation';
 import { isKnownEvent, START_POSITION, type StoredEvent, upcast } from '#kernel';
 import { connectClient, openPool } from '#postgres';
 import {
@@ -28,9 +28,16 @@ const CATCH_UP_TIMEOUT_MS = 5_000;
  * The read models are read in one database snapshot, so that the service may run. Skipped events, and events that a
  * read model does not apply in time, are differences. Payments that were recorded more than once and contested
  * payments are named, and are no differences: the events are as they were recorded.
+ * @param startProgress shows the progress of the replay; by default nothing shows it
  * @returns true if there are no differences
  */
-export async function verify({ store, databaseUrl }: Foundation, print: (line: string) => void): Promise<boolean> {
+export async function verify(
+  foundation: Foundation,
+  print: (line: string) => void,
+  startProgress?: StartProgress,
+): Promise<boolean> {
+  const { store, databaseUrl } = foundation;
+  const reader = createReplayReader('verify', store.rawReader, foundation, startProgress);
   const noTimeouts = { queryTimeoutMs: null, idleTransactionTimeoutMs: null };
   const client = await connectClient({
     connectionString: databaseUrl,
@@ -50,7 +57,7 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
     const payments = new RepeatedPayments();
     let eventCount = 0;
     let last = START_POSITION;
-    for await (const { events } of store.rawReader.readAll(START_POSITION)) {
+    for await (const { events } of reader.readAll(START_POSITION)) {
       for (const stored of events) {
         eventCount++;
         last = stored.position;

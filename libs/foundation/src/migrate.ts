@@ -5,6 +5,7 @@ import { retry } from '#kernel';
 import { withClient } from '#postgres';
 import { assertContractAccepted, loadAcceptedContracts } from './accepted-contracts.ts';
 import { findMissingRight } from './missing-right.ts';
+import type { StartProgress } from './progress.ts';
 import { countConnectionsByContract } from './running-contracts.ts';
 import { NotReadyError, type StartStep } from './start-deadline.ts';
 import { StartError } from './start-error.ts';
@@ -30,6 +31,11 @@ export interface TableLock {
   readonly millisecondsPerMillionRows: number;
 }
 
+export interface MigrationOptions extends StartStep {
+  /** Shows the progress of the migrations; by default nothing shows it. */
+  readonly startProgress?: StartProgress | undefined;
+}
+
 /** The contract of version 1.0.0. */
 const FIRST_CONTRACT = 1;
 
@@ -42,7 +48,7 @@ const MIGRATION_LOCK = 7_301_964;
 const LOCK_TIMEOUT_MS = 200;
 const BACKOFF = { minMs: 400, maxMs: 400 };
 const TIMEOUT_MS = 120_000;
-const DEFAULT_WAIT: StartStep = { remainingMs: TIMEOUT_MS, explain: () => {} };
+const DEFAULT_OPTIONS: MigrationOptions = { remainingMs: TIMEOUT_MS, explain: () => {} };
 const CONNECTION_NAME = 'migrate';
 /** SQLSTATE lock_not_available. */
 const LOCK_NOT_AVAILABLE = '55P03';
@@ -71,9 +77,9 @@ export type MigrationMode = 'start' | 'command';
 export async function migrate(
   connectionString: string,
   migrations: readonly Migration[],
-  wait: StartStep = DEFAULT_WAIT,
+  options: Partial<MigrationOptions> = {},
 ): Promise<void> {
-  await applyMissing(connectionString, migrations, wait, assertContractAccepted);
+  await applyMissing(connectionString, migrations, { ...DEFAULT_OPTIONS, ...options }, assertContractAccepted);
 }
 
 /**
@@ -81,19 +87,19 @@ export async function migrate(
  * are applied too.
  */
 export async function migratePartly(connectionString: string, migrations: readonly Migration[]): Promise<void> {
-  await applyMissing(connectionString, migrations, DEFAULT_WAIT, assertNotNewer);
+  await applyMissing(connectionString, migrations, DEFAULT_OPTIONS, assertNotNewer);
 }
 
 async function applyMissing(
   connectionString: string,
   migrations: readonly Migration[],
-  wait: StartStep,
+  options: MigrationOptions,
   assertUsable: (client: pg.Client) => Promise<void>,
 ): Promise<ReadonlySet<string>> {
   const { applied, pending: missing } = await findPendingMigrations(connectionString, migrations, assertUsable);
   if (missing.length === 0) return applied;
   await withClient({ connectionString, name: CONNECTION_NAME, queryTimeoutMs: null }, async (client) => {
-    await applyPending(client, migrations, wait).catch((error) => {
+    await applyPending(client, migrations, options).catch((error) => {
       const reason = findMissingRight(error);
       if (reason === undefined) throw error;
       throw new StartError(
@@ -111,8 +117,12 @@ async function assertNotNewer(client: pg.Client): Promise<void> {
   if (accepted && WRITE_CONTRACT < accepted.oldest) await assertContractAccepted(client);
 }
 
-async function applyPending(client: pg.Client, migrations: readonly Migration[], wait: StartStep): Promise<void> {
-  const lockWait = { deadline: performance.now() + wait.remainingMs, explain: wait.explain };
+async function applyPending(
+  client: pg.Client,
+  migrations: readonly Migration[],
+  { remainingMs, explain, startProgress }: MigrationOptions,
+): Promise<void> {
+  const lockWait = { deadline: performance.now() + remainingMs, explain };
   await client.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`);
   await retryWhileLocked(lockWait, () => client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]));
   await client.query(BECOME_OWNER_SQL);
@@ -121,7 +131,15 @@ async function applyPending(client: pg.Client, migrations: readonly Migration[],
   );
   const { pending } = await listMigrations(client, migrations);
   await assertProcessesSupport(client, pending);
-  for (const migration of pending) await retryWhileLocked(lockWait, () => apply(client, migration));
+  const progress = startProgress?.({ name: 'migrate', total: pending.length, unit: 'migrations' });
+  try {
+    for (const [i, migration] of pending.entries()) {
+      await retryWhileLocked(lockWait, () => apply(client, migration));
+      progress?.update(i + 1);
+    }
+  } finally {
+    progress?.finish();
+  }
 }
 
 /**
@@ -133,7 +151,7 @@ export async function prepareDatabase(
   connectionString: string,
   migrations: readonly Migration[],
   mode: MigrationMode,
-  wait: StartStep = DEFAULT_WAIT,
+  wait: StartStep = DEFAULT_OPTIONS,
 ): Promise<ReadonlySet<string>> {
   if (mode === 'start') return applyMissing(connectionString, migrations, wait, assertContractAccepted);
   const { applied, pending } = await findPendingMigrations(connectionString, migrations, assertContractAccepted);

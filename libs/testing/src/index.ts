@@ -18,6 +18,7 @@ export { createDeciderTest, createWorkflowTest } from './given-when-then.ts';
 export { createForm, PIXEL } from './inputs/forms.ts';
 export { generateMalformed, type Malformed } from './inputs/malformed.ts';
 export { AUDIO_FORMATS, type AudioFormat, createAudioFile, type TestRecording } from './inputs/media-files.ts';
+export { ProgressRecorder } from './progress-recorder.ts';
 export { ContractGate } from './provider-contracts/gate.ts';
 export { CHAT_DEVIATIONS, type ListedDeviation, MEDIA_DEVIATIONS } from './provider-contracts/listed-deviations.ts';
 export { extendDelay, extendTimeouts, replaceDelays, shortenDelays } from './replace-delays.ts';
