@@ -1,5 +1,6 @@
 import '#foundation/node-version';
 import { formatFailure } from '#foundation';
+import { startProgress } from '#foundation/command-line';
 import { runLedgerCommand } from './command-line.ts';
 
 // A secret is printed once: a command whose output is lost must not end successfully.
@@ -10,7 +11,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 });
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
-await runLedgerCommand(process.argv.slice(2), process.env, print).then(
+await runLedgerCommand(process.argv.slice(2), process.env, print, startProgress).then(
   (isSuccessful) => {
     if (!isSuccessful) process.exitCode = 1;
   },

@@ -23,7 +23,7 @@ const environment = () => ({ DATABASE_URL: world.databaseUrl, DATA_DIR: world.fo
 /** Runs a command and returns the lines that it prints. @throws Error with its message for the operator */
 async function ledger(...args: string[]): Promise<string[]> {
   const lines: string[] = [];
-  await parseLedgerCommand(args)(world.foundation, (line) => void lines.push(line));
+  await (await parseLedgerCommand(args, (line) => void lines.push(line)))?.(world.foundation);
   return lines;
 }
 
