@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import { parseArgs } from 'node:util';
+import type { Command } from 'commander';
 import {
   compareModelList,
   formatDay,
@@ -13,21 +13,22 @@ import {
   toDayNumber,
 } from '#catalogue';
 import { readSetting, readSettings, SETTINGS, StartError } from '#foundation';
+import { createProgram, runProgram } from '#foundation/command-line';
 import type { Environment } from '#foundation/program';
 import { checkCatalogue } from './check.ts';
 
-const USAGE = `Usage: npm run catalogue -- check [--live] [--day 2027-02-01] [directory]
-  | import --from ${LISTING_PROVIDERS.join('|')} [--day 2027-02-01] [--catalogue <directory>] <file>
-  | import --from openrouter --entries [--margin 1.055] <file>`;
+interface CheckOptions {
+  readonly day: string;
+  readonly live?: true;
+}
 
-const OPTIONS = {
-  catalogue: { type: 'string' },
-  day: { type: 'string', default: formatDay(toDayNumber(Date.now())) },
-  entries: { type: 'boolean' },
-  from: { type: 'string' },
-  live: { type: 'boolean' },
-  margin: { type: 'string', default: '1.055' },
-} as const;
+interface ImportOptions {
+  readonly from: string;
+  readonly day: string;
+  readonly catalogue?: string;
+  readonly entries?: true;
+  readonly margin: string;
+}
 
 /** Larger files are not read. OpenRouter's list, the longest, has about 2 MiB. */
 const MAX_LIST_BYTES = 32 * 1024 * 1024;
@@ -52,28 +53,61 @@ export async function runCatalogueCommand(args: readonly string[], env: Environm
 }
 
 async function runCommand(args: readonly string[], env: Environment): Promise<CommandOutput> {
-  const { positionals, values } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
-  const [command, file] = positionals;
-  const { catalogue: directory, day, entries, from, live, margin } = values;
+  let output = createResult([]);
+  const program = createProgram(
+    'npm run catalogue --',
+    "Checks the files of the catalogue, and reads saved lists of a provider's models.",
+    (help) => {
+      output = createResult([help]);
+    },
+  );
+  const currentDay = formatDay(toDayNumber(Date.now()));
+  const day = ['--day <date>', 'The day in UTC, such as 2027-02-01.'] as const;
+  program
+    .command('check')
+    .description('Checks the catalogue files of a directory, by default those that are shipped.')
+    .argument('[directory]')
+    .option('--live', 'Also compares the catalogue with the lists of models of the configured providers.')
+    .option(...day, currentDay)
+    .action(async (directory: string | undefined, options: CheckOptions) => {
+      output = options.live ? await checkLive(directory, options.day, env) : check(directory, options.day);
+    });
+  program
+    .command('import')
+    .description("Compares a saved list of a provider's models with the catalogue, or prints new entries.")
+    .argument('<file>')
+    .requiredOption('--from <provider>', `The provider: ${LISTING_PROVIDERS.join(', ')}.`)
+    .option(...day, currentDay)
+    .option('--catalogue <directory>', 'The catalogue to compare with.')
+    .option('--entries', 'Prints entries for the models of OpenRouter.')
+    .option('--margin <factor>', 'The price of the entries as a multiple of the cost.', '1.055')
+    .action((file: string, options: ImportOptions, command: Command) => {
+      if (options.entries && options.from !== 'openrouter') command.error('--entries requires --from openrouter');
+      output = options.entries ? listEntries(readList(file), options.margin) : compare(file, options);
+    });
+  await runProgram(program, args);
+  return output;
+}
+
+function compare(file: string, { from, day, catalogue }: ImportOptions): CommandOutput {
+  assertDay(day);
+  const differences = compareModelList(readCatalogue(catalogue), from, parseModelList(from, readList(file)), day);
+  return createResult(differences.map(({ sentence }) => sentence));
+}
+
+function assertDay(day: string): void {
   if (!isDay(day)) throw new StartError('--day must be a date, such as 2027-02-01');
-  if (command === 'check' && live) return checkLive(file, day, env);
-  if (command === 'check') return check(file, day);
-  if (live) throw new StartError(USAGE);
-  if (command === 'import' && entries && from === 'openrouter' && file) return listEntries(readList(file), margin);
-  if (command === 'import' && !entries && from && file) {
-    const differences = compareModelList(readCatalogue(directory), from, parseModelList(from, readList(file)), day);
-    return createResult(differences.map(({ sentence }) => sentence));
-  }
-  throw new StartError(USAGE);
 }
 
 function check(directory: string | undefined, day: string): CommandOutput {
+  assertDay(day);
   const { summary, warnings, problems } = checkCatalogue(directory, day);
   return createReport([summary], warnings, problems);
 }
 
 /** @param directory undefined for that of CATALOGUE_DIR */
 async function checkLive(directory: string | undefined, day: string, env: Environment): Promise<CommandOutput> {
+  assertDay(day);
   const source = directory ?? readSetting(SETTINGS.catalogueDir, env);
   const { summary, warnings, problems } = checkCatalogue(source, day);
   // Loaded only here, because the connectors of all providers take longer to load than the other commands run.
