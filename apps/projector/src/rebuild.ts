@@ -1,22 +1,28 @@
 import '#foundation/node-version';
-import { createLog, formatFailure, issueFencingToken, openFoundation, readSettings, StartError } from '#foundation';
+import { Argument } from 'commander';
+import { createLog, createReplayReader, issueFencingToken, openFoundation, readSettings } from '#foundation';
+import { createProgram, runMain, startProgress } from '#foundation/command-line';
 import { PROJECTOR_LEASE, projections, rebuild } from '#projections';
 
-/** `npm run rebuild -- <name|all>`: rebuilds read models from all events. Roles may be running. */
-async function main(requested: string | undefined): Promise<void> {
-  const names = projections.map(({ name }) => name);
+const program = createProgram(
+  'npm run rebuild --',
+  'Computes read models from all events while the service runs, and then replaces the old tables.',
+);
+const names = projections.map(({ name }) => name);
+program.addArgument(new Argument('<read model or all>', 'The read model.').choices([...names, 'all']));
+program.action(rebuildReadModels);
+
+/** Rebuilds one read model, or all. Roles may be running. */
+async function rebuildReadModels(requested: string): Promise<void> {
   const chosen = projections.filter(({ name }) => requested === 'all' || requested === name);
-  if (chosen.length === 0) throw new StartError(`Name a read model: ${names.join(', ')} or all.`);
   const foundation = await openFoundation(readSettings(process.env), createLog('warn'));
-  const {
-    store: { lenient: store },
-    databaseUrl,
-  } = foundation;
+  const { store, databaseUrl } = foundation;
   const issueToken = () => issueFencingToken(databaseUrl, PROJECTOR_LEASE);
   try {
     for (const projection of chosen) {
       const startedAt = performance.now();
-      const replayed = await rebuild(projection, { store, databaseUrl, issueFencingToken: issueToken });
+      const reader = createReplayReader(`rebuild ${projection.name}`, store.lenient, foundation, startProgress);
+      const replayed = await rebuild(projection, { store: reader, databaseUrl, issueFencingToken: issueToken });
       const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
       process.stdout.write(`${projection.name}: ${replayed} events replayed in ${seconds} s\n`);
     }
@@ -25,7 +31,4 @@ async function main(requested: string | undefined): Promise<void> {
   }
 }
 
-await main(process.argv[2]).catch((error) => {
-  process.stderr.write(`${formatFailure(error)}\n`);
-  process.exitCode = 1;
-});
+await runMain(program);
