@@ -8,7 +8,7 @@ import { verify } from '#audit';
 import { APPEND_LOCK_ID, WRITE_CONTRACT } from '#eventstore';
 import { createLog, type Log, migrate, openFoundation, readSettings } from '#foundation';
 import { projections } from '#projections';
-import { createTestDatabase, type TestAccount, type TestDatabase, TestWorld } from '#testing';
+import { createTestDatabase, ProgressRecorder, type TestAccount, type TestDatabase, TestWorld } from '#testing';
 import { startProjector } from '../../projector/src/projector.ts';
 import { checkBackup } from './check.ts';
 import { createBackup } from './create.ts';
@@ -111,6 +111,26 @@ test('every table is part of a backup, or known not to be needed in one', async 
   expect(saved.masterKeys.length).toBe(1);
 });
 
+test('saving and checking a backup report how much of each table is done', async () => {
+  const place = path.join(directory, 'reported');
+  const saving = new ProgressRecorder();
+  const { tables } = await createBackup(listDatabases(world.databaseUrl, undefined), place, 'PostgreSQL', saving.start);
+  expect(saving.tasks).toEqual(
+    tables.map(({ name, rows }) => ({
+      name: `backup ${name}`,
+      total: rows,
+      unit: 'rows',
+      done: rows,
+      isFinished: true,
+    })),
+  );
+
+  const checking = new ProgressRecorder();
+  await checkBackup(place, checking.start);
+  expect(checking.tasks.map(({ name }) => name)).toEqual(tables.map(({ name }) => `check ${name}`));
+  for (const task of checking.tasks) expect(task).toMatchObject({ unit: 'MB', done: task.total, isFinished: true });
+});
+
 test('a modified backup is rejected, and nothing of it is restored', async () => {
   expect(await checkBackup(backup)).toEqual(saved);
   for (const file of await readdir(backup)) {
@@ -195,10 +215,18 @@ test('the owner of a database restores a backup, its read models are complete at
   const databases = listDatabases(target.url, undefined);
   for (const { url, migrations } of databases) await migrate(url, migrations);
   await withoutMaintain(target.url);
-  await restoreBackup(databases, backup);
+  const { tasks, start } = new ProgressRecorder();
+  await restoreBackup(databases, backup, undefined, start);
   const printed: string[] = [];
   const settings = readSettings({ DATABASE_URL: target.url, LOG_LEVEL: 'fatal' });
-  expect(await finishRestore(settings, (line) => printed.push(line))).toBe(true);
+  expect(await finishRestore(settings, (line) => printed.push(line), start)).toBe(true);
+  expect(tasks.map(({ name }) => name)).toEqual([
+    ...saved.tables.map(({ name }) => `check ${name}`),
+    ...saved.tables.map(({ name }) => `restore ${name}`),
+    ...projections.map(({ name }) => `rebuild ${name}`),
+    'verify',
+  ]);
+  for (const task of tasks) expect(task).toMatchObject({ done: task.total, isFinished: true });
   expect(printed.at(-1)).toBe('drift 0');
   expect(printed.filter((line) => line.includes('has not applied'))).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import '#foundation/node-version';
-import { parseArgs } from 'node:util';
-import { formatFailure, readSettings, type Settings, StartError } from '#foundation';
+import { readSettings, type Settings } from '#foundation';
+import { createProgram, runMain, startProgress } from '#foundation/command-line';
 import { checkBackup } from './check.ts';
 import { createBackup } from './create.ts';
 import { nameEventStore, withDatabases } from './databases.ts';
@@ -14,77 +14,89 @@ import { fetchBackup } from './scheduled/fetch-backup.ts';
 import { openBackupStore } from './scheduled/open-backup-store.ts';
 import { rehearse } from './scheduled/rehearse.ts';
 
-const USAGE =
-  'Usage: npm run backup -- create <directory> | check <directory> | restore <directory> | keys | list | fetch <directory> [<backup>] | rehearse';
+const program = createProgram(
+  'npm run backup --',
+  'Saves and restores the data in PostgreSQL that cannot be computed again, and reads scheduled backups.',
+);
 
-interface Command {
-  /** The allowed numbers of positional arguments after the name of the command. */
-  readonly operands: readonly number[];
-  /** Resolves to false if the command found a problem. */
-  run(settings: Settings, directory: string, backup?: string): Promise<boolean>;
+program
+  .command('create')
+  .description('Saves the data in a new directory; roles may be running.')
+  .argument('<directory>')
+  .action((directory: string) => {
+    const settings = readSettings(process.env);
+    return withDatabases(settings, async (databases) =>
+      printManifest(await createBackup(databases, directory, nameEventStore(settings), startProgress)),
+    );
+  });
+
+program
+  .command('check')
+  .description('Reads a backup completely, and checks that it is unchanged and has no gaps.')
+  .argument('<directory>')
+  .action(async (directory: string) => printManifest(await checkBackup(directory, startProgress)));
+
+program
+  .command('restore')
+  .description('Restores a backup into empty databases, rebuilds the read models and verifies them.')
+  .argument('<directory>')
+  .action((directory: string) => {
+    const settings = readSettings(process.env);
+    return withDatabases(settings, async (databases, databaseUrl) => {
+      printManifest(await restoreBackup(databases, directory, undefined, startProgress));
+      reportResult(await finishRestore({ ...settings, databaseUrl }, print, startProgress));
+    });
+  });
+
+program
+  .command('keys')
+  .description('Generates the keys that encrypt and decrypt scheduled backups.')
+  .action(async () => {
+    const { publicKey, secretKey } = await generateKeys();
+    print(`BACKUP_PUBLIC_KEY=${publicKey}`);
+    print(`BACKUP_SECRET_KEY=${secretKey}`);
+  });
+
+program
+  .command('list')
+  .description('Lists the scheduled backups.')
+  .action(() =>
+    withStore(async (store) => {
+      for (const { name, isComplete } of listBackups(await store.list()))
+        print(isComplete ? name : `${name} (incomplete)`);
+    }),
+  );
+
+program
+  .command('fetch')
+  .description('Decrypts a scheduled backup, by default the newest complete one, into a new directory.')
+  .argument('<directory>')
+  .argument('[backup]')
+  .action((directory: string, backup?: string) =>
+    withStore(async (store, { backupSecretKey }) =>
+      print(await fetchBackup(store, createDecryption(backupSecretKey), directory, backup)),
+    ),
+  );
+
+program
+  .command('rehearse')
+  .description('Restores the newest scheduled backup into a scratch database, verifies it and drops the database.')
+  .action(() =>
+    withStore(async (store, settings) => {
+      const decrypt = createDecryption(settings.backupSecretKey);
+      reportResult(await rehearse(settings, { store, decrypt }, print, startProgress));
+    }),
+  );
+
+async function withStore(work: (store: BackupStore, settings: Settings) => Promise<void>): Promise<void> {
+  const settings = readSettings(process.env);
+  const store = await openBackupStore(settings);
+  await work(store, settings).finally(() => store.close());
 }
 
-const COMMANDS: Readonly<Record<string, Command>> = {
-  create: {
-    operands: [1],
-    run: async (settings, directory) => {
-      await withDatabases(settings, async (databases) =>
-        printManifest(await createBackup(databases, directory, nameEventStore(settings))),
-      );
-      return true;
-    },
-  },
-  check: {
-    operands: [1],
-    run: async (_, directory) => {
-      printManifest(await checkBackup(directory));
-      return true;
-    },
-  },
-  restore: {
-    operands: [1],
-    run: (settings, directory) =>
-      withDatabases(settings, async (databases, databaseUrl) => {
-        printManifest(await restoreBackup(databases, directory));
-        return finishRestore({ ...settings, databaseUrl }, print);
-      }),
-  },
-  keys: {
-    operands: [0],
-    run: async () => {
-      const { publicKey, secretKey } = await generateKeys();
-      print(`BACKUP_PUBLIC_KEY=${publicKey}`);
-      print(`BACKUP_SECRET_KEY=${secretKey}`);
-      return true;
-    },
-  },
-  list: {
-    operands: [0],
-    run: (settings) =>
-      withStore(settings, async (store) => {
-        for (const { name, isComplete } of listBackups(await store.list()))
-          print(isComplete ? name : `${name} (incomplete)`);
-        return true;
-      }),
-  },
-  fetch: {
-    operands: [1, 2],
-    run: (settings, directory, backup) =>
-      withStore(settings, async (store) => {
-        print(await fetchBackup(store, createDecryption(settings.backupSecretKey), directory, backup));
-        return true;
-      }),
-  },
-  rehearse: {
-    operands: [0],
-    run: (settings) =>
-      withStore(settings, (store) => rehearse(settings, store, createDecryption(settings.backupSecretKey), print)),
-  },
-};
-
-async function withStore<T>(settings: Settings, work: (store: BackupStore) => Promise<T>): Promise<T> {
-  const store = await openBackupStore(settings);
-  return work(store).finally(() => store.close());
+/** A problem that a command found is in its output. */
+function reportResult(isSuccessful: boolean): void {
+  if (!isSuccessful) process.exitCode = 1;
 }
 
 function print(line: string): void {
@@ -98,16 +110,4 @@ function printManifest({ createdAt, tables, masterKeys, factsIn }: Manifest): vo
   if (factsIn === 'EventStoreDB') print('the events are in EventStoreDB, not in this backup');
 }
 
-/** Runs the backup command line: makes, checks and restores backups, and reads scheduled ones. */
-async function main(): Promise<void> {
-  const { positionals } = parseArgs({ allowPositionals: true });
-  const [name = '', directory = '', backup] = positionals;
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (!command?.operands.includes(positionals.length - 1)) throw new StartError(USAGE);
-  if (!(await command.run(readSettings(process.env), directory, backup))) process.exitCode = 1;
-}
-
-await main().catch((error) => {
-  process.stderr.write(`${formatFailure(error)}\n`);
-  process.exitCode = 1;
-});
+await runMain(program);

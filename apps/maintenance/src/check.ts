@@ -1,29 +1,34 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import { StartError } from '#foundation';
+import { StartError, type StartProgress } from '#foundation';
 import { type Manifest, readManifest, type SavedTable } from './manifest.ts';
+import { readWithProgress } from './read-with-progress.ts';
 
 /**
  * Reads a backup completely. Checks that the file of every table is unchanged and has the expected number of rows. Also
  * checks that the positions of events increase. The revisions of every stream must start at 0 and have no gaps.
  * @throws StartError for the first problem
  */
-export async function checkBackup(directory: string): Promise<Manifest> {
+export async function checkBackup(directory: string, startProgress?: StartProgress): Promise<Manifest> {
   const manifest = await readManifest(directory);
-  for (const table of manifest.tables) await checkTable(directory, table);
+  for (const table of manifest.tables) await checkTable(directory, table, startProgress);
   return manifest;
 }
 
-async function checkTable(directory: string, { name, columns, file, rows, sha256 }: SavedTable): Promise<void> {
+async function checkTable(
+  directory: string,
+  { name, columns, file, rows, sha256 }: SavedTable,
+  startProgress: StartProgress | undefined,
+): Promise<void> {
   const filePath = path.join(directory, file);
   const hash = createHash('sha256');
   const hashStream = new PassThrough().on('data', (chunk) => hash.update(chunk));
   const lineCounter = name === 'es.events' ? new EventLineChecker(columns, filePath) : new LineCounter();
-  await pipeline(createReadStream(filePath), hashStream, createGunzip(), async (chunks: AsyncIterable<Buffer>) => {
+  const content = readWithProgress(filePath, `check ${name}`, startProgress);
+  await pipeline(content, hashStream, createGunzip(), async (chunks: AsyncIterable<Buffer>) => {
     for await (const chunk of chunks) lineCounter.addChunk(chunk);
   }).catch((error) => {
     if (error instanceof StartError) throw error;
@@ -39,11 +44,13 @@ const NEWLINE = 0x0a;
  * Counts rows in the text format of COPY: one line per row, with tabs between columns. Newlines and tabs are escaped in
  * values (https://www.postgresql.org/docs/current/sql-copy.html).
  */
-class LineCounter {
+export class LineCounter {
   count = 0;
 
-  addChunk(chunk: Buffer): void {
+  /** @returns the number of rows so far */
+  addChunk(chunk: Buffer): number {
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, at + 1)) this.count += 1;
+    return this.count;
   }
 }
 
@@ -61,12 +68,13 @@ class EventLineChecker extends LineCounter {
     this.columnIndexes = ['position', 'stream', 'revision'].map((column) => columns.indexOf(column));
   }
 
-  override addChunk(chunk: Buffer): void {
-    super.addChunk(chunk);
+  override addChunk(chunk: Buffer): number {
+    const count = super.addChunk(chunk);
     // A chunk may end within a multibyte character, so bytes are decoded one by one. The checked columns are ASCII.
     const lines = (this.rest + chunk.toString('latin1')).split('\n');
     this.rest = lines.pop() as string;
     for (const line of lines) this.checkLine(line);
+    return count;
   }
 
   private checkLine(line: string): void {

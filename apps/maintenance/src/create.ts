@@ -6,8 +6,9 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { listKnownMasterKeys, StartError } from '#foundation';
+import { listKnownMasterKeys, StartError, type StartProgress, trackProgress } from '#foundation';
 import { connectClient } from '#postgres';
+import { LineCounter } from './check.ts';
 import { BACKUP_CONNECTION_OPTIONS, type BackupTable, type Database } from './databases.ts';
 import { createManifest, MANIFEST_FILE, type Manifest, type SavedTable, toTableFileName } from './manifest.ts';
 
@@ -22,6 +23,8 @@ export interface BackupTarget {
   readonly write: WriteFile;
   /** Ends the backup with an error once it has aborted. */
   readonly signal?: AbortSignal;
+  /** Shows the progress of each table; by default nothing shows it. */
+  readonly startProgress?: StartProgress | undefined;
 }
 
 /**
@@ -33,8 +36,9 @@ export async function createBackup(
   databases: readonly Database[],
   directory: string,
   eventStoreName: Manifest['factsIn'],
+  startProgress?: StartProgress,
 ): Promise<Manifest> {
-  return fillNewDirectory(directory, (write) => saveBackup(databases, { write }, eventStoreName));
+  return fillNewDirectory(directory, (write) => saveBackup(databases, { write, startProgress }, eventStoreName));
 }
 
 /**
@@ -118,13 +122,17 @@ async function saveTable(
   client: pg.Client,
   { name, order }: BackupTable,
   columns: readonly string[],
-  { write, signal }: BackupTarget,
+  { write, signal, startProgress }: BackupTarget,
 ): Promise<SavedTable> {
   const file = toTableFileName(name);
   const columnList = columns.join(', ');
+  const task = { name: `backup ${name}`, total: startProgress ? await countRows(client, name) : 0, unit: 'rows' };
   const rows = client.query(
     copyTo(`copy (select ${columnList} from ${name}${order ? ` order by ${order}` : ''}) to stdout`),
   );
+  const lineCounter = new LineCounter();
+  const reportRows = (chunks: AsyncIterable<Buffer>) =>
+    trackProgress(chunks, task, (chunk) => lineCounter.addChunk(chunk), startProgress);
   const hash = createHash('sha256');
   const updateHash = async function* (chunks: AsyncIterable<Uint8Array>) {
     for await (const chunk of chunks) {
@@ -133,6 +141,11 @@ async function saveTable(
     }
   };
   const save = (content: AsyncIterable<Uint8Array>) => write(file, content);
-  await pipeline(rows, createGzip({ level: 3 }), updateHash, save, ...(signal ? [{ signal }] : []));
+  await pipeline(rows, reportRows, createGzip({ level: 3 }), updateHash, save, ...(signal ? [{ signal }] : []));
   return { name, columns, file, rows: rows.rowCount, sha256: hash.digest('hex') };
+}
+
+async function countRows(client: pg.Client, table: string): Promise<number> {
+  const { rows } = await client.query<{ count: string }>(`select count(*) from ${table}`);
+  return Number(rows[0]?.count);
 }

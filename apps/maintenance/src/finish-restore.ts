@@ -1,5 +1,12 @@
 import { verify } from '#audit';
-import { createLog, issueFencingToken, openFoundation, type Settings } from '#foundation';
+import {
+  createLog,
+  createReplayReader,
+  issueFencingToken,
+  openFoundation,
+  type Settings,
+  type StartProgress,
+} from '#foundation';
 import { PROJECTOR_LEASE, projections, rebuild } from '#projections';
 
 /**
@@ -9,17 +16,20 @@ import { PROJECTOR_LEASE, projections, rebuild } from '#projections';
  * @returns whether there is no difference
  * @throws StartError if the databases or the event store cannot be used
  */
-export async function finishRestore(settings: Settings, print: (line: string) => void): Promise<boolean> {
+export async function finishRestore(
+  settings: Settings,
+  print: (line: string) => void,
+  startProgress?: StartProgress,
+): Promise<boolean> {
   const foundation = await openFoundation(settings, createLog('warn'));
   try {
-    const {
-      store: { lenient: store },
-      databaseUrl,
-    } = foundation;
+    const { store, databaseUrl } = foundation;
     const issueToken = () => issueFencingToken(databaseUrl, PROJECTOR_LEASE);
-    for (const projection of projections)
-      await rebuild(projection, { store, databaseUrl, issueFencingToken: issueToken });
-    return await verify(foundation, print);
+    for (const projection of projections) {
+      const reader = createReplayReader(`rebuild ${projection.name}`, store.lenient, foundation, startProgress);
+      await rebuild(projection, { store: reader, databaseUrl, issueFencingToken: issueToken });
+    }
+    return await verify(foundation, print, startProgress);
   } finally {
     await foundation.close();
   }

@@ -1,14 +1,13 @@
 import '#foundation/node-version';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { grantEventStoreDbAccess, parseEventStoreDbAddress } from '#eventstore';
 import { findMissingRight, readSetting, SETTINGS, StartError } from '#foundation';
+import { createProgram, runMain } from '#foundation/command-line';
 import { optional, SettingError, secret } from '#foundation/program';
 import { retry, StoreUnavailableError } from '#kernel';
 import { listDatabases } from './databases.ts';
 import { grantRights, listMissingRights, type RoleNames } from './postgres-roles.ts';
 
-const USAGE = 'Usage: npm run grant [-- [--check] [--owner <role>] [--service <role>] [--reader <role>]]';
 /** The administrator that every EventStoreDB has. */
 const ADMIN_USERNAME = 'admin';
 /** How long to retry while EventStoreDB is unavailable, for instance because it is starting. */
@@ -28,33 +27,28 @@ function createAdminUrlSetting(variable: string) {
   return secret(variable, /^postgres(ql)?:\/\/\S+$/, 'an address of PostgreSQL with the name of an administrator', '');
 }
 
+const program = createProgram(
+  'npm run grant --',
+  'Creates the roles and their rights in PostgreSQL if DATABASE_ADMIN_URL is set, and the user in EVENTSTORE_URL.',
+);
+program.option('--check', 'Only prints what is missing in PostgreSQL.');
+for (const level of ['owner', 'service', 'reader'] as const)
+  program.option(`--${level} <role>`, `The name of the role for the ${level}.`, `countinghouse_${level}`);
+program.action(grant);
+
+type GrantOptions = RoleNames & { readonly check?: boolean };
+
 /**
  * Creates the roles and their rights in PostgreSQL if DATABASE_ADMIN_URL is set, and the user in EVENTSTORE_URL with its
  * rights in EventStoreDB if that is set. Idempotent. With `--check` only prints what is missing in PostgreSQL.
  */
-async function main(): Promise<void> {
-  const { check, ...names } = parseArguments();
+async function grant({ check = false, ...names }: GrantOptions): Promise<void> {
   const adminUrl = readSetting(ADMIN_URL_SETTING, process.env);
   const eventStoreUrl = readSetting(SETTINGS.eventStoreUrl, process.env);
   if (adminUrl !== undefined) await grantInPostgres(adminUrl, names, check);
   else if (check || eventStoreUrl === undefined)
     throw new SettingError(`DATABASE_ADMIN_URL${check ? '' : ' or EVENTSTORE_URL'} must be set.`);
   if (eventStoreUrl !== undefined && !check) await grantInEventStoreDb(eventStoreUrl);
-}
-
-function parseArguments(): RoleNames & { readonly check: boolean } {
-  try {
-    return parseArgs({
-      options: {
-        check: { type: 'boolean', default: false },
-        owner: { type: 'string', default: 'countinghouse_owner' },
-        service: { type: 'string', default: 'countinghouse_service' },
-        reader: { type: 'string', default: 'countinghouse_reader' },
-      },
-    }).values;
-  } catch {
-    throw new StartError(USAGE);
-  }
 }
 
 async function grantInPostgres(adminUrl: string, names: RoleNames, isCheck: boolean): Promise<void> {
@@ -106,7 +100,4 @@ function formatError(error: unknown): string {
   return `PostgreSQL: ${error instanceof Error ? error.message : error}.`;
 }
 
-await main().catch((error) => {
-  process.stderr.write(`${formatError(error)}\n`);
-  process.exitCode = 1;
-});
+await runMain(program, formatError);

@@ -1,19 +1,22 @@
 import '#foundation/node-version';
-import { parseArgs } from 'node:util';
-import { formatFailure, migrate, planMigrations, RELEASE, readSettings, StartError } from '#foundation';
+import { migrate, planMigrations, RELEASE, readSettings } from '#foundation';
+import { createProgram, runMain, startProgress } from '#foundation/command-line';
 import { listAddresses } from '#postgres';
 import { withDatabases } from './databases.ts';
 import { formatPlan } from './plan.ts';
 
-const USAGE = 'Usage: npm run migrate [-- --plan]';
+const program = createProgram(
+  'npm run migrate --',
+  'Applies the migrations of this version to the databases. Roles may be running.',
+);
+program.option('--plan', 'Prints what the migrations would do, and changes nothing.');
+program.action(migrateDatabases);
 
-/** Applies the migrations of this version to the databases, or prints what they would do. Roles may be running. */
-async function main(): Promise<void> {
-  const { plan } = parseArguments();
+async function migrateDatabases({ plan }: { readonly plan?: boolean }): Promise<void> {
   await withDatabases(readSettings(process.env), async (databases) => {
     for (const { url, migrations } of databases) {
       if (plan) process.stdout.write(formatPlan(toDatabaseName(url), await planMigrations(url, migrations)));
-      else await migrate(url, migrations);
+      else await migrate(url, migrations, { startProgress });
     }
   });
   if (!plan) process.stdout.write(`The databases are up to date with version ${RELEASE.version}.\n`);
@@ -23,15 +26,4 @@ function toDatabaseName(url: string): string {
   return new URL(listAddresses(url)[0] as string).pathname.slice(1);
 }
 
-function parseArguments(): { readonly plan?: boolean | undefined } {
-  try {
-    return parseArgs({ options: { plan: { type: 'boolean' } } }).values;
-  } catch {
-    throw new StartError(USAGE);
-  }
-}
-
-await main().catch((error) => {
-  process.stderr.write(`${formatFailure(error)}\n`);
-  process.exitCode = 1;
-});
+await runMain(program);

@@ -1,15 +1,15 @@
-import { createReadStream } from 'node:fs';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { APPEND_LOCK_ID } from '#eventstore';
-import { dropCaches, migrate, migratePartly, StartError } from '#foundation';
+import { dropCaches, migrate, migratePartly, StartError, type StartProgress } from '#foundation';
 import { connectClient } from '#postgres';
 import { checkBackup } from './check.ts';
 import { BACKUP_CONNECTION_OPTIONS, BACKUP_TABLES, type Database } from './databases.ts';
 import type { Manifest, SavedTable } from './manifest.ts';
+import { readWithProgress } from './read-with-progress.ts';
 
 /** Maximum wait for a lock. If another process holds a conflicting lock for longer, the restore fails. */
 const LOCK_TIMEOUT = '10s';
@@ -29,8 +29,9 @@ export async function restoreBackup(
   databases: readonly Database[],
   directory: string,
   lockTimeout = LOCK_TIMEOUT,
+  startProgress?: StartProgress,
 ): Promise<Manifest> {
-  const manifest = await checkBackup(directory);
+  const manifest = await checkBackup(directory, startProgress);
   assertSupportedBackup(databases, manifest);
   for (const database of databases) {
     const { url, migrations } = database;
@@ -38,8 +39,8 @@ export async function restoreBackup(
       url,
       migrations.filter(({ id }) => manifest.migrations.includes(id)),
     );
-    await fillDatabase(database, manifest, directory, lockTimeout);
-    await migrate(url, migrations);
+    await fillDatabase(database, manifest, { directory, lockTimeout, startProgress });
+    await migrate(url, migrations, { startProgress });
   }
   return manifest;
 }
@@ -52,11 +53,16 @@ function assertSupportedBackup(databases: readonly Database[], { migrations, tab
   if (!isKnown) throw new StartError('The backup was created by a newer version: restore it with that version.');
 }
 
+interface FillOptions {
+  readonly directory: string;
+  readonly lockTimeout: string;
+  readonly startProgress: StartProgress | undefined;
+}
+
 async function fillDatabase(
   { url, backupTables, migrations }: Database,
   manifest: Manifest,
-  directory: string,
-  lockTimeout: string,
+  { directory, lockTimeout, startProgress }: FillOptions,
 ): Promise<void> {
   const client = await connectClient({ connectionString: url, name: 'restore', ...BACKUP_CONNECTION_OPTIONS });
   try {
@@ -68,7 +74,7 @@ async function fillDatabase(
     if (rows.some(({ id }) => currentIds.has(id) && !manifest.migrations.includes(id)))
       throw new StartError('The database was created by a newer version than the backup: use an empty one.');
     const tables = backupTables.flatMap(({ name }) => manifest.tables.filter((table) => table.name === name));
-    for (const table of tables) await fillTable(client, table, directory);
+    for (const table of tables) await fillTable(client, table, directory, startProgress);
     if (tables.some(({ name }) => name.startsWith('es.'))) await dropCaches(client);
     if (tables.some(({ name }) => name === 'es.events')) await client.query(SET_NEXT_POSITION_SQL);
     await client.query('commit');
@@ -88,11 +94,13 @@ async function fillTable(
   client: pg.Client,
   { name, columns, file, rows }: SavedTable,
   directory: string,
+  startProgress: StartProgress | undefined,
 ): Promise<void> {
   if (CLEARED_TABLES.has(name)) await client.query(`delete from ${name}`);
   const { rowCount } = await client.query(`select from ${name} limit 1`);
   if (rowCount !== 0) throw new StartError(`${name} has rows: a backup can only be restored into an empty database.`);
   const target = client.query(copyFrom(`copy ${name} (${columns.join(', ')}) from stdin`));
-  await pipeline(createReadStream(path.join(directory, file)), createGunzip(), target);
+  const content = readWithProgress(path.join(directory, file), `restore ${name}`, startProgress);
+  await pipeline(content, createGunzip(), target);
   if (target.rowCount !== rows) throw new Error(`${name} received ${target.rowCount} rows instead of ${rows}`);
 }

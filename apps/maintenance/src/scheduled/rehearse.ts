@@ -1,7 +1,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
-import { type Settings, StartError, startEmbeddedPostgres } from '#foundation';
+import { type Settings, StartError, type StartProgress, startEmbeddedPostgres } from '#foundation';
 import { connectClient, listAddresses } from '#postgres';
 import { listDatabases } from '../databases.ts';
 import { finishRestore } from '../finish-restore.ts';
@@ -18,6 +18,12 @@ const MAX_NAME_BYTES = 63;
 /** SQLSTATE insufficient_privilege. */
 const INSUFFICIENT_PRIVILEGE = '42501';
 
+/** Scheduled backups, and the function that decrypts them. */
+export interface RehearsalSource {
+  readonly store: Pick<BackupStore, 'list' | 'read'>;
+  readonly decrypt: Encrypt;
+}
+
 /**
  * Restores the newest scheduled backup into a scratch database, verifies it and drops the database. That is one next to
  * the database in DATABASE_URL, or without that setting one on an embedded PostgreSQL of its own.
@@ -27,9 +33,9 @@ const INSUFFICIENT_PRIVILEGE = '42501';
  */
 export async function rehearse(
   settings: Settings,
-  store: Pick<BackupStore, 'list' | 'read'>,
-  decrypt: Encrypt,
+  { store, decrypt }: RehearsalSource,
   print: (line: string) => void,
+  startProgress?: StartProgress,
 ): Promise<boolean> {
   const scratch = path.join(settings.dataDir, 'rehearsal');
   await createScratchDirectory(scratch);
@@ -37,8 +43,8 @@ export async function rehearse(
     const directory = path.join(scratch, 'backup');
     print(`backup ${await fetchBackup(store, decrypt, directory)}`);
     return await withScratchDatabase(settings, scratch, async (databaseUrl) => {
-      await restoreBackup(listDatabases(databaseUrl, undefined), directory);
-      return finishRestore({ ...settings, databaseUrl, contentDatabaseUrl: undefined }, print);
+      await restoreBackup(listDatabases(databaseUrl, undefined), directory, undefined, startProgress);
+      return finishRestore({ ...settings, databaseUrl, contentDatabaseUrl: undefined }, print, startProgress);
     });
   } finally {
     await rm(scratch, { recursive: true });

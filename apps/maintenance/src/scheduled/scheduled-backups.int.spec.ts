@@ -254,7 +254,7 @@ describe('the newest backup', () => {
     const run = async (changed: Partial<Settings> = {}) => {
       const printed: string[] = [];
       const decrypt = createDecryption(keys.secretKey);
-      const isRight = await rehearse({ ...settings, ...changed }, store, decrypt, (line) => printed.push(line));
+      const isRight = await rehearse({ ...settings, ...changed }, { store, decrypt }, (line) => printed.push(line));
       return { isRight, lastLine: printed.at(-1) };
     };
     const scratchName = () => `${new URL(database.url).pathname.slice(1)}_rehearsal`;
