@@ -22,7 +22,8 @@
  * take about half an hour. WAVES_AT_ONCE (default 14) sets how many waves run at a time; a warning is printed if the
  * host is too slow for them.
  */
-import { parseArgs } from 'node:util';
+import { Argument } from 'commander';
+import { createProgram, runProgram } from '#foundation/command-line';
 import {
   listAmpleCases,
   listEqualCases,
@@ -41,15 +42,12 @@ import { HoldScene } from './holds/scene.ts';
 const PARTS = ['fast', 'varied', 'equal', 'ample', 'kinds', 'kills'];
 const GATEWAYS = [1, 3];
 
-const { values: options, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    seeds: { type: 'string', default: '20' },
-    gateways: { type: 'string' },
-    details: { type: 'boolean', default: false },
-  },
-});
-const seeds = Number(options.seeds);
+interface HoldOptions {
+  readonly seeds: string;
+  readonly gateways?: string;
+  readonly details?: true;
+}
+
 const startedAt = performance.now();
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
@@ -60,13 +58,7 @@ function report({ holds, line }: HoldFinding): void {
   if (!holds) process.exitCode = 1;
 }
 
-function selectParts(names: readonly string[]): ReadonlySet<string> {
-  const unknown = names.filter((name) => !PARTS.includes(name));
-  if (unknown.length === 0) return new Set(names.length === 0 ? PARTS : names);
-  throw new Error(`unknown part ${unknown.join(', ')}; known are ${PARTS.join(', ')}`);
-}
-
-function listCases(parts: ReadonlySet<string>, gateways: number): readonly WaveCase[] {
+function listCases(parts: ReadonlySet<string>, gateways: number, seeds: number): readonly WaveCase[] {
   // The longest waves come first, so that shorter ones run during the last of them.
   return [
     ...(parts.has('varied') ? listVariedCases(seeds, gateways) : []),
@@ -77,19 +69,21 @@ function listCases(parts: ReadonlySet<string>, gateways: number): readonly WaveC
   ];
 }
 
-async function prove(parts: ReadonlySet<string>, gateways: number): Promise<void> {
+async function prove(parts: ReadonlySet<string>, gateways: number, options: HoldOptions): Promise<void> {
+  const seeds = Number(options.seeds);
   print(`${gateways} gateway(s), ${seeds} seeds`);
   const scene = await HoldScene.open(gateways);
   try {
     if (parts.has('fast')) for await (const finding of proveFastWaves(scene)) report(finding);
-    const cases = listCases(parts, gateways);
+    const cases = listCases(parts, gateways, seeds);
     const outcomes = await proveCases(
       scene,
       cases.filter(({ isAlone }) => !isAlone),
+      options,
     );
     const varied = outcomes.filter(({ wave }) => wave.name.startsWith('varied'));
     if (varied.length > 0) report(evaluateTruncatedShare(varied, MAX_TRUNCATED_SHARE));
-    for (const waveCase of cases.filter(({ isAlone }) => isAlone)) await proveCases(scene, [waveCase]);
+    for (const waveCase of cases.filter(({ isAlone }) => isAlone)) await proveCases(scene, [waveCase], options);
     const { code, output } = await scene.cluster.runLedger('verify');
     report({ holds: code === 0, line: output.trim().split('\n').at(-1) ?? '' });
   } finally {
@@ -98,7 +92,11 @@ async function prove(parts: ReadonlySet<string>, gateways: number): Promise<void
 }
 
 /** Runs the waves of all cases together. Waves of a case that runs alone follow each other. */
-async function proveCases(scene: HoldScene, cases: readonly WaveCase[]): Promise<readonly WaveOutcome[]> {
+async function proveCases(
+  scene: HoldScene,
+  cases: readonly WaveCase[],
+  { details }: HoldOptions,
+): Promise<readonly WaveOutcome[]> {
   const [{ isAlone, name } = {}] = cases;
   const runOptions = {
     ...(isAlone ? { atOnce: 1 } : {}),
@@ -114,7 +112,7 @@ async function proveCases(scene: HoldScene, cases: readonly WaveCase[]): Promise
     const caseOutcomes = outcomes.slice(first, first + waveCase.waves.length);
     first += caseOutcomes.length;
     print(`${waveCase.name}, ${caseOutcomes.length} seeds`);
-    if (options.details) for (const outcome of caseOutcomes) print(`              ${describeWave(outcome)}`);
+    if (details) for (const outcome of caseOutcomes) print(`              ${describeWave(outcome)}`);
     for (const finding of waveCase.evaluate(caseOutcomes)) report(finding);
     const warning = warnOfSlowness(caseOutcomes);
     if (warning) print(warning);
@@ -122,5 +120,13 @@ async function proveCases(scene: HoldScene, cases: readonly WaveCase[]): Promise
   return outcomes;
 }
 
-const parts = selectParts(positionals);
-for (const gateways of options.gateways ? [Number(options.gateways)] : GATEWAYS) await prove(parts, gateways);
+const program = createProgram('npm run prove:holds --', 'Proves that what providers bill is bounded by the balance.');
+program.addArgument(new Argument('[part...]', 'By default all.').choices(PARTS).default(PARTS));
+program.option('--seeds <number>', 'The number of seeds.', '20');
+program.option('--gateways <number>', 'The number of gateways; by default first 1, then 3.');
+program.option('--details', 'Prints a line for each wave.');
+program.action(async (parts: readonly string[], options: HoldOptions) => {
+  const counts = options.gateways ? [Number(options.gateways)] : GATEWAYS;
+  for (const gateways of counts) await prove(new Set(parts), gateways, options);
+});
+await runProgram(program, process.argv.slice(2));

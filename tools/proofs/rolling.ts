@@ -11,7 +11,8 @@
  * minutes. With `--short`, streams take 5 s, and there is one restart. The Debian package of HAProxy is unpacked if
  * missing.
  */
-import { parseArgs } from 'node:util';
+import { Argument } from 'commander';
+import { createProgram, runProgram } from '#foundation/command-line';
 import { root } from '../processes.ts';
 import { prepareReleaseBefore } from './rolling/release-before.ts';
 import { print, reportLoad } from './rolling/report.ts';
@@ -21,18 +22,22 @@ const RESTARTS = 10;
 const [STREAM_MS, SHORT_STREAM_MS] = [40_000, 5_000];
 const [BEFORE_MS, AFTER_MS] = [5_000, 5_000];
 
-const { values: options, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { rate: { type: 'string', default: '60' }, short: { type: 'boolean', default: false } },
-});
+interface LoadOptions {
+  readonly rate: string;
+  readonly short?: true;
+}
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /** Runs `replace` under load. @returns whether all guarantees hold */
-async function proveUnderLoad(build: string, replace: (scene: RollingScene) => Promise<void>): Promise<boolean> {
+async function proveUnderLoad(
+  build: string,
+  { rate, short }: LoadOptions,
+  replace: (scene: RollingScene) => Promise<void>,
+): Promise<boolean> {
   const scene = await RollingScene.open(build);
   try {
-    const load = scene.startLoad(Number(options.rate), options.short ? SHORT_STREAM_MS : STREAM_MS);
+    const load = scene.startLoad(Number(rate), short ? SHORT_STREAM_MS : STREAM_MS);
     try {
       await sleep(BEFORE_MS);
       await replace(scene);
@@ -46,9 +51,9 @@ async function proveUnderLoad(build: string, replace: (scene: RollingScene) => P
   }
 }
 
-async function proveRestarts(count: number): Promise<boolean> {
+async function proveRestarts(count: number, options: LoadOptions): Promise<boolean> {
   print(`restarts: every process is restarted ${count} times`);
-  return proveUnderLoad(root, async (scene) => {
+  return proveUnderLoad(root, options, async (scene) => {
     for (let i = 1; i <= count; i++) {
       await scene.replaceAll(root);
       print(`all processes were restarted ${i} times`);
@@ -56,10 +61,10 @@ async function proveRestarts(count: number): Promise<boolean> {
   });
 }
 
-async function proveUpgrade(selected: string | undefined): Promise<boolean> {
+async function proveUpgrade(selected: string | undefined, options: LoadOptions): Promise<boolean> {
   const before = await prepareReleaseBefore(selected);
   print(`upgrade: from ${before.name} to this build, back, and forward again`);
-  return proveUnderLoad(before.directory, async (scene) => {
+  return proveUnderLoad(before.directory, options, async (scene) => {
     await scene.replaceAll(root);
     print('upgraded');
     await scene.replaceAll(before.directory, 'back');
@@ -69,11 +74,20 @@ async function proveUpgrade(selected: string | undefined): Promise<boolean> {
   });
 }
 
-const [part, argument] = positionals;
-if (part !== undefined && part !== 'restarts' && part !== 'upgrade')
-  throw new Error(`unknown part ${part}; known are restarts, upgrade`);
-const results = [
-  part === 'upgrade' || (await proveRestarts(Number(argument ?? (options.short ? 1 : RESTARTS)))),
-  part === 'restarts' || (await proveUpgrade(argument)),
-];
-if (results.includes(false)) process.exitCode = 1;
+async function prove(part: string | undefined, argument: string | undefined, options: LoadOptions): Promise<void> {
+  const results = [
+    part === 'upgrade' || (await proveRestarts(Number(argument ?? (options.short ? 1 : RESTARTS)), options)),
+    part === 'restarts' || (await proveUpgrade(argument, options)),
+  ];
+  if (results.includes(false)) process.exitCode = 1;
+}
+
+const program = createProgram(
+  'npm run prove:rolling --',
+  'Proves that processes are replaced without failed requests.',
+);
+program.addArgument(new Argument('[part]', 'By default both.').choices(['restarts', 'upgrade']));
+program.argument('[restarts or build]', 'The number of restarts; or a commit or the directory of a build.');
+program.option('--rate <number>', 'Requests per second.', '60');
+program.option('--short', 'Streams take 5 s, and there is one restart.');
+await runProgram(program.action(prove), process.argv.slice(2));

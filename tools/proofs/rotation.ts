@@ -6,7 +6,7 @@
  * secret once all processes use the new one. No request fails, no service rejects one, each request is charged once by
  * its reported usage, and the bill of the providers equals the ledger. HAProxy and versitygw are installed if missing.
  */
-import { parseArgs } from 'node:util';
+import { createProgram, runProgram } from '#foundation/command-line';
 import { root } from '../processes.ts';
 import { print, reportLoad } from './rolling/report.ts';
 import { RollingScene } from './rolling/scene.ts';
@@ -16,8 +16,6 @@ import { type Installation, RotatedServices } from './rotation/rotations.ts';
 const STREAM_MS = 40_000;
 const CREDIT_USD = 100;
 const BEFORE_MS = 5_000;
-
-const { values: options } = parseArgs({ options: { rate: { type: 'string', default: '60' } } });
 
 async function rotateAll(scene: RollingScene, services: RotatedServices, { rotations }: Installation) {
   let havePassed = true;
@@ -29,32 +27,38 @@ async function rotateAll(scene: RollingScene, services: RotatedServices, { rotat
   return havePassed;
 }
 
-const services = await RotatedServices.open();
-try {
-  let installation: Installation | undefined;
-  const scene = await RollingScene.open(root, async (cluster, databaseUrl) => {
-    installation = await services.start(cluster, databaseUrl);
-    return { ...installation.settings, MAX_OPEN_INVOICES: '10000' };
-  });
+async function prove({ rate }: { readonly rate: string }): Promise<void> {
+  const services = await RotatedServices.open();
   try {
-    const customer = await scene.cluster.createCustomer(CREDIT_USD);
-    const load = scene.startLoad(Number(options.rate), STREAM_MS);
-    const uses = new RegularUses(scene.cluster, scene.url, customer);
-    let havePassed = false;
+    let installation: Installation | undefined;
+    const scene = await RollingScene.open(root, async (cluster, databaseUrl) => {
+      installation = await services.start(cluster, databaseUrl);
+      return { ...installation.settings, MAX_OPEN_INVOICES: '10000' };
+    });
     try {
-      await new Promise((resolve) => setTimeout(resolve, BEFORE_MS));
-      havePassed = await rotateAll(scene, services, installation as Installation);
+      const customer = await scene.cluster.createCustomer(CREDIT_USD);
+      const load = scene.startLoad(Number(rate), STREAM_MS);
+      const uses = new RegularUses(scene.cluster, scene.url, customer);
+      let havePassed = false;
+      try {
+        await new Promise((resolve) => setTimeout(resolve, BEFORE_MS));
+        havePassed = await rotateAll(scene, services, installation as Installation);
+      } finally {
+        await Promise.all([load.stop(), uses.stop()]);
+      }
+      const { topUpCount, imageIds, failures } = uses;
+      print(`${topUpCount} payments credited, ${imageIds.length} images served from the bucket`);
+      for (const failure of failures) print(`FAILED: ${failure}`);
+      const isCharged = await reportLoad(scene, load, imageIds);
+      if (!havePassed || !isCharged || failures.length > 0) process.exitCode = 1;
     } finally {
-      await Promise.all([load.stop(), uses.stop()]);
+      await scene.close();
     }
-    const { topUpCount, imageIds, failures } = uses;
-    print(`${topUpCount} payments credited, ${imageIds.length} images served from the bucket`);
-    for (const failure of failures) print(`FAILED: ${failure}`);
-    const isCharged = await reportLoad(scene, load, imageIds);
-    if (!havePassed || !isCharged || failures.length > 0) process.exitCode = 1;
   } finally {
-    await scene.close();
+    await services.close();
   }
-} finally {
-  await services.close();
 }
+
+const program = createProgram('npm run prove:rotation --', 'Proves that secrets are replaced without failed requests.');
+program.option('--rate <number>', 'Requests per second.', '60');
+await runProgram(program.action(prove), process.argv.slice(2));
