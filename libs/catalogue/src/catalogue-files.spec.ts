@@ -153,7 +153,8 @@ describe('a mistake is reported with its file, line and field', () => {
     [
       '"output": "6"',
       '"ouput": "6"',
-      '25 cannot be used: endpoints[0].usdPerMillionTokens of model "vendor/chat" has an unknown field "ouput"',
+      `23 cannot be used: endpoints[0].usdPerMillionTokens.output of model "vendor/chat" ${USD}\n` +
+        'models.json:25 cannot be used: endpoints[0].usdPerMillionTokens of model "vendor/chat" has an unknown field "ouput"',
     ],
     [
       '          "input": "1.5",\n',
@@ -168,7 +169,8 @@ describe('a mistake is reported with its file, line and field', () => {
     [
       '"context": 1000,',
       '"dimensions": 5,',
-      '13 cannot be used: model "vendor/chat" has an unknown field "dimensions"',
+      '2 cannot be used: context of model "vendor/chat" must be a positive integer\n' +
+        'models.json:13 cannot be used: model "vendor/chat" has an unknown field "dimensions"',
     ],
     [
       '"type": "chat"',
@@ -249,7 +251,8 @@ describe('a mistake is reported with its file, line and field', () => {
     [
       '"usdPerUnit"',
       '"usdPerMillionTokens"',
-      '23 cannot be used: endpoints[0] of model "vendor/video-i2v" has an unknown field "usdPerMillionTokens"',
+      '19 cannot be used: endpoints[0].usdPerUnit of model "vendor/video-i2v" must be an object\n' +
+        'videos.json:23 cannot be used: endpoints[0] of model "vendor/video-i2v" has an unknown field "usdPerMillionTokens"',
     ],
   ])('in a media model: %s → %s', async (field, mistake, sentence) => {
     expect(VIDEO).toContain(field);
@@ -327,7 +330,8 @@ describe('a mistake is reported with its file, line and field', () => {
     const [model] = JSON.parse(PRIVATE);
     const twice = [{ ...model, endpoints: [...model.endpoints, ...model.endpoints] }];
     expect(await complaint({ 'private.json': JSON.stringify(twice), 'a.json': '[]' })).toBe(
-      'private.json:1 cannot be used: endpoints of model "private/chat" must have exactly one entry, because only one enclave can decrypt a request',
+      'private.json:1 cannot be used: endpoints of model "private/chat" must have exactly one entry, because only one enclave can decrypt a request\n' +
+        'private.json:1 cannot be used: endpoints[1].provider of model "private/chat" is tinfoil, which another endpoint already has',
     );
     const led = CHAT.replace('"thinking": "vendor/chat"', '"thinking": "private/chat"');
     expect(await complaint({ 'private.json': PRIVATE, 'models.json': led })).toBe(
@@ -349,8 +353,10 @@ describe('a mistake is reported with its file, line and field', () => {
   });
 
   test('reports the second file if two files define the same name', async () => {
-    const sentence = 'models.json:3 cannot be used: model "vendor/chat" is defined twice';
-    expect(await complaint({ 'a.json': CHAT, 'models.json': CHAT })).toBe(sentence);
+    expect(await complaint({ 'a.json': CHAT, 'models.json': CHAT })).toBe(
+      'models.json:3 cannot be used: model "vendor/chat" is defined twice\n' +
+        'models.json:4 cannot be used: model "chat" is defined twice',
+    );
   });
 
   test('reports lines of parameter lists and fees', async () => {

@@ -5,11 +5,11 @@ import type { PaymentTerms } from '#domain';
 import { Catalogue } from './catalogue.ts';
 import { assertDataProvidersExist, type DataEndpointFile, parseDataEndpoints } from './data-endpoint-file.ts';
 import { parseFees, parseModels, parseParameterLists } from './data-files.ts';
-import { findLine, findSyntaxErrorLine } from './json-lines.ts';
+import { findLines, findSyntaxErrorLine } from './json-lines.ts';
 import { parseRuleSets, type RuleSets } from './model-rules.ts';
 import { parsePaymentTerms } from './payments-file.ts';
-import { linkProviders, type ProviderFile, parseProviders } from './provider-file.ts';
-import { DataFileError, type JsonPath } from './validation-rules.ts';
+import { type ProviderFile, parseProviders } from './provider-file.ts';
+import { DataFileError, joinMistakes, type Mistake } from './validation.ts';
 import { parseVoices } from './voices-file.ts';
 
 /**
@@ -27,7 +27,8 @@ const NON_MODEL_FILES: readonly string[] = [PARAMETER_LISTS, RULES, FEES, PROVID
 
 /**
  * Reads and validates a catalogue, by default the one that ships with the project.
- * @throws Error with the file of the first mistake and, if it is in an entry, the line, the entry and the field
+ * @throws Error with a line for each mistake of the first invalid file: the file and, if the mistake is in an entry, the
+ *   line, the entry and the field. References between files are checked when each file is valid by itself.
  */
 export function readCatalogue(directory = getShippedCatalogueDir()): Catalogue {
   const files = listCatalogueFiles(directory);
@@ -41,19 +42,19 @@ export function readCatalogue(directory = getShippedCatalogueDir()): Catalogue {
     .map((file) => readDataFile(file, parseModels));
   const dataEndpoints = readDataEndpoints(directory, providers);
   try {
-    const connectedModels = linkProviders(
+    return Catalogue.fromFiles(
       models.flatMap(({ content }) => content),
-      providers,
+      {
+        lists: lists.content,
+        modelRules,
+        fees: fees.content,
+        providers,
+        voices: voices.content,
+        dataEndpoints,
+      },
     );
-    return Catalogue.fromFiles(connectedModels, {
-      lists: lists.content,
-      modelRules,
-      fees: fees.content,
-      voices: voices.content,
-      dataEndpoints,
-    });
   } catch (error) {
-    if (error instanceof DataFileError) throw locateError(models, error);
+    if (error instanceof DataFileError) throw locateMistakes(models, error);
     throw createUnusableFileError(directory, error);
   }
 }
@@ -136,7 +137,8 @@ function readDataFile<T>(file: string, parse: (data: unknown) => T): DataFile<T>
     return { file, text, content: parse(JSON.parse(text)) };
   } catch (error) {
     if (text === undefined) throw createUnusableFileError(file, error);
-    if (error instanceof DataFileError) throw createUnusableFileError(`${file}:${findLine(text, error.path)}`, error);
+    if (error instanceof DataFileError)
+      throw new Error(joinMistakes(formatMistakes({ file, text }, error.mistakes)), { cause: error });
     const reason = (error as Error).message.replace(/\s+/g, ' ');
     throw createUnusableFileError(
       `${file}:${findSyntaxErrorLine(text)}`,
@@ -146,20 +148,42 @@ function readDataFile<T>(file: string, parse: (data: unknown) => T): DataFile<T>
 }
 
 /**
- * Locates a mistake that was found across files. The path of `error` starts with the index of a model among the models
- * of all files.
+ * Locates mistakes that were found across files. Their paths start with the index of a model among the models of all
+ * files.
  */
-function locateError(files: readonly DataFile<readonly unknown[]>[], error: DataFileError): Error {
-  let [index = 0] = error.path as readonly number[];
-  for (const { file, text, content } of files) {
-    const local: JsonPath = [index, ...error.path.slice(1)];
-    if (index < content.length) return createUnusableFileError(`${file}:${findLine(text, local)}`, error);
-    index -= content.length;
-  }
-  return error;
+function locateMistakes(files: readonly DataFile<readonly unknown[]>[], error: DataFileError): Error {
+  let start = 0;
+  const lines = files.flatMap((file) => {
+    const end = start + file.content.length;
+    const ownMistakes = error.mistakes.flatMap(({ message, path: [i, ...field] }) =>
+      typeof i === 'number' && i >= start && i < end ? [{ message, path: [i - start, ...field] }] : [],
+    );
+    start = end;
+    return formatMistakes(file, ownMistakes);
+  });
+  return new Error(joinMistakes(lines), { cause: error });
+}
+
+/** Returns a text for each mistake of a file, in the order of their lines. */
+function formatMistakes(
+  { file, text }: Omit<DataFile<unknown>, 'content'>,
+  mistakes: readonly Mistake[],
+): readonly string[] {
+  const lines = findLines(
+    text,
+    mistakes.map(({ path }) => path),
+  );
+  return mistakes
+    .map(({ message }, i) => ({ message, line: lines[i] ?? 1 }))
+    .toSorted((one, other) => one.line - other.line)
+    .map(({ message, line }) => formatUnusable(`${file}:${line}`, message));
+}
+
+function createUnusableFileError(location: string, cause: unknown): Error {
+  return new Error(formatUnusable(location, (cause as Error).message), { cause });
 }
 
 /** @param location a path, or a path and a line in the format that editors and terminals link: `data/models.json:12` */
-function createUnusableFileError(location: string, cause: unknown): Error {
-  return new Error(`${location} cannot be used: ${(cause as Error).message}`, { cause });
+function formatUnusable(location: string, problem: string): string {
+  return `${location} cannot be used: ${problem}`;
 }

@@ -11,16 +11,14 @@ import {
   toModel,
 } from './catalogue-entries.ts';
 import type { DataEndpointFile } from './data-endpoint-file.ts';
-import {
-  type AnyModelFile,
-  assertConsistentCatalogue,
-  type FeeFile,
-  type HeldSearches,
-  isMediaModel,
-} from './data-files.ts';
+import { type FeeFile, type HeldSearches, isMediaModel } from './data-files.ts';
+import type { AnyModelFile } from './media-file.ts';
 import type { RuleSets } from './model-rules.ts';
+import { linkProviders, type ProviderFile } from './provider-file.ts';
+import { findReferenceMistakes } from './references.ts';
 import { findRetirements, hasRetired, isRetirementNear, type Retirement } from './retirement.ts';
 import { toLineKey, toServiceTariff } from './tariffs.ts';
+import { DataFileError } from './validation.ts';
 import type { VoiceFile } from './voices-file.ts';
 
 /** Which providers can be called in an installation. */
@@ -43,6 +41,8 @@ export interface CatalogueFiles {
   readonly lists?: ParameterLists;
   readonly modelRules?: RuleSets;
   readonly fees?: readonly FeeFile[];
+  /** Undefined if the fields and the existence of providers do not matter. */
+  readonly providers?: readonly ProviderFile[];
   readonly voices?: readonly VoiceFile[];
   readonly dataEndpoints?: readonly DataEndpointFile[];
 }
@@ -83,14 +83,25 @@ export class Catalogue {
     );
   }
 
-  /** Builds the catalogue from validated files. @throws DataFileError if a name is not unique or does not exist */
+  /**
+   * Builds the catalogue from validated files.
+   * @throws DataFileError if names are not unique or do not exist; its paths start with the index of the model
+   */
   static fromFiles(
-    files: readonly AnyModelFile[],
-    { lists = {}, modelRules = {}, fees = [], voices = [], dataEndpoints: dataEndpointFiles = [] }: CatalogueFiles = {},
+    modelFiles: readonly AnyModelFile[],
+    {
+      lists = {},
+      modelRules = {},
+      fees = [],
+      providers,
+      voices = [],
+      dataEndpoints: dataEndpointFiles = [],
+    }: CatalogueFiles = {},
   ): Catalogue {
-    assertConsistentCatalogue(files, lists, fees, modelRules);
+    const mistakes = findReferenceMistakes(modelFiles, { lists, modelRules, fees, providers });
+    if (mistakes.length > 0) throw new DataFileError(mistakes);
     const references = { lists, modelRules };
-    const models = files.map((file) =>
+    const models = (providers ? linkProviders(modelFiles, providers) : modelFiles).map((file) =>
       isMediaModel(file) ? toMediaModel(file, references, voices) : toModel(file, references),
     );
     const services = fees.map(toServiceTariff);

@@ -1,15 +1,7 @@
 /** What the error responses of a provider mean, as data: `errors` of a provider in `providers.json`. */
-import {
-  createDataFileError,
-  enumRule,
-  objectRule,
-  optionalRule,
-  patternRule,
-  predicateRule,
-  text,
-  type ValidationRule,
-  withParent,
-} from './validation-rules.ts';
+import { z } from 'zod';
+import { integerSchema, patternSchema, text } from './field-schemas.ts';
+import { addCheck, type Valid } from './validation.ts';
 
 /** Problems of the operator at an external system. Customers neither cause them nor can they fix them. */
 export const OPERATOR_PROBLEMS = [
@@ -37,47 +29,35 @@ const OTHER_MEANINGS = ['policy', 'rate_limit', 'overloaded', 'too_long', 'inval
 export const PROBLEM_SCOPES = ['service', 'endpoint', 'request'] as const;
 export type OperatorProblemScope = (typeof PROBLEM_SCOPES)[number];
 
-/** Matches error responses in which all given fields are equal. The first rule that matches applies. */
-export interface ErrorRuleFile {
-  /** HTTP status or, within a stream, a numeric code. */
-  readonly status?: number;
-  readonly type?: string;
-  readonly code?: string;
-  /**
-   * The complete message; `*` stands for any text, but at the beginning only for one word, such as the name of a model:
-   * providers quote requests in their messages, and a customer must not be able to write a message that matches.
-   */
-  readonly message?: string;
-  /** Path of a field of the error that must be present, such as `metadata.flagged_input`. */
-  readonly field?: string;
-  readonly means: OperatorProblemReason | (typeof OTHER_MEANINGS)[number];
-  /** Overrides the usual scope of a problem of the operator. */
-  readonly scope?: OperatorProblemScope;
-}
+const fields = z.strictObject({
+  status: integerSchema('a status from 300 to 599', 300, 599)
+    .optional()
+    .describe('HTTP status or, within a stream, a numeric code.'),
+  type: text.optional(),
+  code: text.optional(),
+  message: text
+    .optional()
+    .describe(
+      'The complete message; `*` stands for any text, but at the beginning only for one word, such as the name of a ' +
+        'model: providers quote requests in their messages, and a customer must not be able to write a message that ' +
+        'matches.',
+    ),
+  field: patternSchema('a path, such as "metadata.flagged_input"', /^\w+(\.\w+){0,3}$/)
+    .optional()
+    .describe('Path of a field of the error that must be present, such as `metadata.flagged_input`.'),
+  means: z.enum([...OPERATOR_PROBLEMS, ...OTHER_MEANINGS]),
+  scope: z.enum(PROBLEM_SCOPES).optional().describe('Overrides the usual scope of a problem of the operator.'),
+});
 
 const CONDITIONS = ['status', 'type', 'code', 'message', 'field'] as const;
 
-const fields = objectRule({
-  status: optionalRule(
-    predicateRule('a status from 300 to 599', (it) => Number.isInteger(it) && Number(it) >= 300 && Number(it) < 600),
-  ),
-  type: optionalRule(text),
-  code: optionalRule(text),
-  message: optionalRule(text),
-  field: optionalRule(patternRule('a path, such as "metadata.flagged_input"', /^\w+(\.\w+){0,3}$/)),
-  means: enumRule([...OPERATOR_PROBLEMS, ...OTHER_MEANINGS]),
-  scope: optionalRule(enumRule(PROBLEM_SCOPES)),
+/** Matches error responses in which all given fields are equal. The first rule that matches applies. */
+export const errorRule = addCheck(fields, ({ means, scope, ...rule }, report) => {
+  if (!CONDITIONS.some((condition) => condition in rule)) report(`needs at least one of ${CONDITIONS.join(', ')}`);
+  if (scope !== undefined && !isOperatorProblem(means)) report(`does not apply to ${means}`, 'scope');
 });
+export type ErrorRuleFile = Valid<typeof errorRule>;
 
-export const errorRule: ValidationRule = (value, location) => {
-  fields(value, location);
-  const { means, scope, ...rule } = value as ErrorRuleFile;
-  if (!CONDITIONS.some((condition) => condition in rule))
-    throw createDataFileError(location, `needs at least one of ${CONDITIONS.join(', ')}`);
-  if (scope !== undefined && !isOperatorProblem(means))
-    throw createDataFileError(withParent(location, 'scope'), `does not apply to ${means}`);
-};
-
-export function isOperatorProblem(means: ErrorRuleFile['means']): means is OperatorProblemReason {
+export function isOperatorProblem(means: string): means is OperatorProblemReason {
   return (OPERATOR_PROBLEMS as readonly string[]).includes(means);
 }

@@ -3,9 +3,8 @@
  * service except a web search whose engine they name. A price of 0 alone does not make a model one of them: the
  * operator's own models can have it too.
  */
-import type { MediaModelFile } from './media-file.ts';
-import type { ModelFile } from './model-file.ts';
-import { createDataFileError, type FieldLocation, withParent } from './validation-rules.ts';
+import type { AnyModelFile } from './media-file.ts';
+import type { ReportProblem } from './validation.ts';
 
 /** End of the ids of models of the free tier. */
 const FREE_SUFFIX = ':free';
@@ -15,25 +14,17 @@ export function isFreeTier({ id, freeTier }: { readonly id: string; readonly fre
   return freeTier === true || id.endsWith(FREE_SUFFIX);
 }
 
-/**
- * Requires prices of 0 from a model of the free tier.
- * @throws DataFileError
- */
-export function assertFreeTierPrices(model: ModelFile | MediaModelFile, location: FieldLocation): void {
+/** Requires prices of 0 from a model of the free tier. */
+export function checkFreeTierPrices(model: AnyModelFile, report: ReportProblem): void {
   if (!isFreeTier(model)) return;
   for (const [i, endpoint] of model.endpoints.entries())
     for (const [field, prices] of Object.entries(listEndpointPrices(endpoint)))
       if (prices.some((usd) => Number(usd) !== 0))
-        throw createDataFileError(
-          withParent(location, 'endpoints', i, field),
-          'must be 0 for a model of the free tier',
-        );
+        report('must be 0 for a model of the free tier', 'endpoints', i, field);
 }
 
 /** Returns the prices of an endpoint by the field that contains them. */
-function listEndpointPrices(
-  endpoint: (ModelFile | MediaModelFile)['endpoints'][number],
-): Readonly<Record<string, readonly string[]>> {
+function listEndpointPrices(endpoint: AnyModelFile['endpoints'][number]): Readonly<Record<string, readonly string[]>> {
   if ('usdPerUnit' in endpoint) {
     const { usd, variants = [] } = endpoint.usdPerUnit;
     return { usdPerUnit: [usd, ...variants.map((variant) => variant.usd)] };

@@ -17,6 +17,7 @@ export {
   type OperatorProblemReason,
   type OperatorProblemScope,
 } from './error-rules.ts';
+export { isDay } from './field-schemas.ts';
 export { isFreeTier } from './free-tier.ts';
 export { LISTING_PROVIDERS } from './listing-providers.ts';
 export {
@@ -65,5 +66,4 @@ export {
   LIST_PRICE_UNITS,
   listTiers,
 } from './tariffs.ts';
-export { isDay } from './validation-rules.ts';
 export { ANY_LANGUAGE, type Voice } from './voices-file.ts';

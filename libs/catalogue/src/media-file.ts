@@ -1,20 +1,8 @@
 /** Models that are not priced by tokens, in the format of the data files: images, videos, speech and transcription. */
-import { BASE_MODEL_RULES, type BaseModelFile, OFFER_RULES, type OfferFile } from './model-file.ts';
-import {
-  amount,
-  count,
-  createDataFileError,
-  enumRule,
-  type FieldLocation,
-  listRule,
-  mapRule,
-  objectRule,
-  optionalRule,
-  predicateRule,
-  text,
-  texts,
-  withParent,
-} from './validation-rules.ts';
+import { z } from 'zod';
+import { amount, count, listSchema, mapSchema, text, texts } from './field-schemas.ts';
+import { baseEndpoint, baseModel, type ModelFile } from './model-file.ts';
+import type { ReportProblem, Valid } from './validation.ts';
 
 /** Units of prices. A clip is a complete video of any length. */
 export const MEDIA_UNITS = ['image', 'second', 'clip', 'minute', '1k_characters'] as const;
@@ -34,156 +22,134 @@ export const MEDIA_CAPABILITIES = {
 
 export type MediaType = keyof typeof MEDIA_CAPABILITIES;
 
-export interface UnitPriceFile {
-  readonly unit: MediaUnit;
-  /** USD per unit if no variant matches. */
-  readonly usd: string;
-  /** Prices that depend on parameters; the first variant whose parameters all match applies. */
-  readonly variants?: readonly { readonly when: MediaChoices; readonly usd: string }[];
-}
+const unitPrice = z.strictObject({
+  unit: z.enum(MEDIA_UNITS),
+  usd: amount.describe('USD per unit if no variant matches.'),
+  variants: listSchema(z.strictObject({ when: z.partialRecord(z.enum(MEDIA_CHOICES), text), usd: amount }))
+    .optional()
+    .describe('Prices that depend on parameters; the first variant whose parameters all match applies.'),
+});
 
 /** Token units by which providers may bill image models: text and image tokens, input and output. */
 export const BILLED_TOKEN_UNITS = ['input', 'imageInput', 'output', 'imageOutput'] as const;
 
+const SCALAR = 'must be a string, a number or a boolean';
+const wireFields = mapSchema(z.union([z.string(SCALAR), z.number(SCALAR), z.boolean(SCALAR)]));
+
 /** How choices are sent to a provider whose names or values differ from those of the gateway. */
-export interface WireMapping {
-  /** The provider's parameter name for each of the gateway's names that differs. */
-  readonly names?: Readonly<Record<string, string>>;
-  /** The provider's values by our parameter and value. If a parameter is listed, its other values are not sent. */
-  readonly words?: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  /** Fields sent with every request, for example because they change the price. */
-  readonly always?: WireFields;
-  /** Differences for requests with an image: the provider's model name, and fields sent with all such requests. */
-  readonly withImage?: { readonly model?: string; readonly always?: WireFields };
-}
+const wireMapping = z.strictObject({
+  names: mapSchema(text)
+    .optional()
+    .describe("The provider's parameter name for each of the gateway's names that differs."),
+  words: mapSchema(mapSchema(text))
+    .optional()
+    .describe(
+      "The provider's values by our parameter and value. If a parameter is listed, its other values are not sent.",
+    ),
+  always: wireFields.optional().describe('Fields sent with every request, for example because they change the price.'),
+  withImage: z
+    .strictObject({ model: text.optional(), always: wireFields.optional() })
+    .optional()
+    .describe(
+      "Differences for requests with an image: the provider's model name, and fields sent with all such requests.",
+    ),
+});
+export type WireMapping = Valid<typeof wireMapping>;
 
-type WireFields = Readonly<Record<string, string | number | boolean>>;
+const imageEndpoint = baseEndpoint.extend({
+  usdPerUnit: unitPrice,
+  usdPerMillionTokens: z
+    .partialRecord(z.enum(BILLED_TOKEN_UNITS), amount)
+    .optional()
+    .describe(
+      "Token prices that the provider invoices instead of `usdPerUnit`, which then only determines the customer's " +
+        'price.',
+    ),
+  imagesPerCall: count.optional().describe('Maximum number of images per call.'),
+  wire: wireMapping.optional(),
+});
+export type MediaEndpointFile = Valid<typeof imageEndpoint>;
 
-export interface MediaEndpointFile extends OfferFile {
-  readonly usdPerUnit: UnitPriceFile;
-  /**
-   * Token prices that the provider invoices instead of `usdPerUnit`, which then only determines the customer's price.
-   */
-  readonly usdPerMillionTokens?: Readonly<Partial<Record<(typeof BILLED_TOKEN_UNITS)[number], string>>>;
-  /** Maximum number of images per call. */
-  readonly imagesPerCall?: number;
-  readonly wire?: WireMapping;
-}
+const mediaEndpoint = imageEndpoint.omit({ usdPerMillionTokens: true, imagesPerCall: true });
 
-export interface MediaModelFile extends BaseModelFile {
-  readonly type: MediaType;
-  readonly outputs: readonly string[];
-  readonly capabilities: readonly string[];
-  /** Values that a request may choose; the first one is the default. */
-  readonly choices?: Readonly<Partial<Record<MediaChoice, readonly string[]>>>;
-  /** Maximum number of images per request. */
-  readonly maxImages?: number;
-  /** Maximum number of characters of a prompt. */
-  readonly maxPrompt?: number;
-  /** Maximum time for a video before its job fails. */
-  readonly deadlineMinutes?: number;
-  /** Maximum number of characters of the text of a text-to-speech request. */
-  readonly maxCharacters?: number;
-  readonly endpoints: readonly MediaEndpointFile[];
-}
-
-const toChoiceRules = <T>(rule: T) => Object.fromEntries(MEDIA_CHOICES.map((choice) => [choice, rule]));
-
-const scalar = predicateRule('a string, a number or a boolean', (it) =>
-  ['string', 'number', 'boolean'].includes(typeof it),
-);
-const wireMapping = objectRule({
-  names: optionalRule(mapRule(text)),
-  words: optionalRule(mapRule(mapRule(text))),
-  always: optionalRule(mapRule(scalar)),
-  withImage: optionalRule(objectRule({ model: optionalRule(text), always: optionalRule(mapRule(scalar)) })),
+const mediaModel = baseModel.extend({
+  type: z.enum(['image', 'video', 'audio']),
+  outputs: texts,
+  capabilities: texts,
+  choices: z
+    .partialRecord(z.enum(MEDIA_CHOICES), texts)
+    .optional()
+    .describe('Values that a request may choose; the first one is the default.'),
+  maxImages: count.optional().describe('Maximum number of images per request.'),
+  maxPrompt: count.optional().describe('Maximum number of characters of a prompt.'),
+  deadlineMinutes: count.optional().describe('Maximum time for a video before its job fails.'),
+  maxCharacters: count.optional().describe('Maximum number of characters of the text of a text-to-speech request.'),
+  endpoints: listSchema(imageEndpoint),
 });
 
-const createEndpointRule = (units: readonly MediaUnit[], extraFields: Parameters<typeof objectRule>[0]) =>
-  objectRule({
-    ...OFFER_RULES,
-    ...extraFields,
-    wire: optionalRule(wireMapping),
-    usdPerUnit: objectRule({
-      unit: enumRule(units),
-      usd: amount,
-      variants: optionalRule(
-        listRule(objectRule({ when: objectRule(toChoiceRules(optionalRule(text))), usd: amount })),
-      ),
-    }),
-  });
+/** A model that is priced by media units. */
+export type MediaModelFile = Valid<typeof mediaModel>;
+export type AnyModelFile = ModelFile | MediaModelFile;
 
-const createModelRule = (
-  type: MediaType,
-  units: readonly MediaUnit[],
-  extraFields: Parameters<typeof objectRule>[0],
-  extraEndpointFields: Parameters<typeof objectRule>[0] = {},
-) =>
-  objectRule({
-    ...BASE_MODEL_RULES,
-    outputs: texts,
-    capabilities: listRule(enumRule(MEDIA_CAPABILITIES[type])),
-    choices: optionalRule(objectRule(toChoiceRules(optionalRule(texts)))),
-    endpoints: listRule(createEndpointRule(units, extraEndpointFields)),
-    ...extraFields,
-  });
-
-const billedTokens = objectRule(Object.fromEntries(BILLED_TOKEN_UNITS.map((unit) => [unit, optionalRule(amount)])));
-
-export const imageModel = createModelRule(
-  'image',
-  ['image'],
-  { maxImages: count, maxPrompt: optionalRule(count) },
-  { usdPerMillionTokens: optionalRule(billedTokens), imagesPerCall: count },
-);
-export const videoModel = createModelRule('video', ['second', 'clip'], {
-  deadlineMinutes: optionalRule(count),
-  maxPrompt: optionalRule(count),
+export const imageModel = mediaModel.omit({ deadlineMinutes: true, maxCharacters: true }).extend({
+  type: z.literal('image'),
+  capabilities: listSchema(z.enum(MEDIA_CAPABILITIES.image)),
+  maxImages: count,
+  endpoints: listSchema(
+    imageEndpoint.extend({ usdPerUnit: unitPrice.extend({ unit: z.enum(['image']) }), imagesPerCall: count }),
+  ),
 });
-export const audioModel = createModelRule('audio', ['minute', '1k_characters'], { maxCharacters: optionalRule(count) });
 
-/**
- * Checks the rules that concern several fields of a model.
- * @throws DataFileError
- */
-export function assertConsistentMediaModel(model: MediaModelFile, location: FieldLocation): void {
-  const { id, type, capabilities, choices = {}, endpoints } = model;
+export const videoModel = mediaModel.omit({ maxImages: true, maxCharacters: true }).extend({
+  type: z.literal('video'),
+  capabilities: listSchema(z.enum(MEDIA_CAPABILITIES.video)),
+  endpoints: listSchema(mediaEndpoint.extend({ usdPerUnit: unitPrice.extend({ unit: z.enum(['second', 'clip']) }) })),
+});
+
+export const audioModel = mediaModel.omit({ maxImages: true, maxPrompt: true, deadlineMinutes: true }).extend({
+  type: z.literal('audio'),
+  capabilities: listSchema(z.enum(MEDIA_CAPABILITIES.audio)),
+  endpoints: listSchema(
+    mediaEndpoint.extend({ usdPerUnit: unitPrice.extend({ unit: z.enum(['minute', '1k_characters']) }) }),
+  ),
+});
+
+/** Checks the rules that concern several fields of a model. */
+export function checkMediaModel(model: MediaModelFile, report: ReportProblem): void {
+  const { id, type, capabilities, choices = {} } = model;
   if (type === 'video') {
-    if (!choices.duration)
-      throw createDataFileError(withParent(location, 'choices', 'duration'), 'must be a non-empty list');
+    if (!choices.duration) report('must be a non-empty list', 'choices', 'duration');
     if (id.endsWith('-i2v') !== capabilities.includes('requires_image'))
-      throw createDataFileError(
-        withParent(location, 'capabilities'),
-        'must have requires_image if and only if the id ends with -i2v',
-      );
+      report('must have requires_image if and only if the id ends with -i2v', 'capabilities');
   }
   const isTextToSpeech = capabilities.includes('text_to_speech');
   if (type === 'audio' && isTextToSpeech === capabilities.includes('speech_to_text'))
-    throw createDataFileError(withParent(location, 'capabilities'), 'must be speech_to_text or text_to_speech');
+    report('must be speech_to_text or text_to_speech', 'capabilities');
   if (isTextToSpeech !== (model.maxCharacters !== undefined))
-    throw createDataFileError(
-      withParent(location, 'maxCharacters'),
-      'is required for text_to_speech and not allowed otherwise',
-    );
-  if (type !== 'audio') assertConsistentImageModel(model, location);
+    report('is required for text_to_speech and not allowed otherwise', 'maxCharacters');
+  if (type !== 'audio') checkImageModel(model, report);
+  checkMediaEndpoints(model, isTextToSpeech ? '1k_characters' : 'minute', report);
+}
+
+/** @param audioUnit of audio models */
+function checkMediaEndpoints(
+  { type, choices = {}, endpoints }: MediaModelFile,
+  audioUnit: MediaUnit,
+  report: ReportProblem,
+): void {
   for (const [i, { usdPerUnit, wire }] of endpoints.entries()) {
     for (const [choice, words] of Object.entries(wire?.words ?? {}))
       for (const value of choices[choice as MediaChoice] ?? [])
         if (!Object.hasOwn(words, value))
-          throw createDataFileError(
-            withParent(location, 'endpoints', i, 'wire', 'words', choice),
-            `must have a value for ${value}`,
-          );
-    const priced = withParent(location, 'endpoints', i, 'usdPerUnit');
-    const unit = isTextToSpeech ? '1k_characters' : 'minute';
-    if (type === 'audio' && usdPerUnit.unit !== unit)
-      throw createDataFileError(withParent(priced, 'unit'), `must be ${unit}`);
+          report(`must have a value for ${value}`, 'endpoints', i, 'wire', 'words', choice);
+    if (type === 'audio' && usdPerUnit.unit !== audioUnit)
+      report(`must be ${audioUnit}`, 'endpoints', i, 'usdPerUnit', 'unit');
     for (const [v, { when }] of (usdPerUnit.variants ?? []).entries()) {
-      const whenLocation = withParent(priced, 'variants', v, 'when');
-      if (Object.keys(when).length === 0) throw createDataFileError(whenLocation, 'must name a choice');
+      const path = ['endpoints', i, 'usdPerUnit', 'variants', v, 'when'];
+      if (Object.keys(when).length === 0) report('must name a choice', ...path);
       for (const [choice, value] of Object.entries(when))
         if (!choices[choice as MediaChoice]?.includes(value))
-          throw createDataFileError(withParent(whenLocation, choice), `must be one of the choices of ${choice}`);
+          report(`must be one of the choices of ${choice}`, ...path, choice);
     }
   }
 }
@@ -194,14 +160,10 @@ const RATIO = /^[1-9]\d?:[1-9]\d?$/;
  * Checks the sizes, and requires the same price at every endpoint, so that the published price does not depend on
  * routing.
  */
-function assertConsistentImageModel({ choices = {}, endpoints }: MediaModelFile, location: FieldLocation): void {
-  if (choices.size?.some((size) => !RATIO.test(size)))
-    throw createDataFileError(withParent(location, 'choices', 'size'), 'must be ratios, such as 16:9');
+function checkImageModel({ choices = {}, endpoints }: MediaModelFile, report: ReportProblem): void {
+  if (choices.size?.some((size) => !RATIO.test(size))) report('must be ratios, such as 16:9', 'choices', 'size');
   const prices = endpoints.map(({ usdPerUnit, margin }) => JSON.stringify([usdPerUnit, margin]));
   const other = prices.findIndex((price) => price !== prices[0]);
   if (other > 0)
-    throw createDataFileError(
-      withParent(location, 'endpoints', other, 'usdPerUnit'),
-      'must be the same for all endpoints of the model, and so must the margin',
-    );
+    report('must be the same for all endpoints of the model, and so must the margin', 'endpoints', other, 'usdPerUnit');
 }

@@ -2,10 +2,10 @@
 import { money, type PicoUsd } from '#kernel';
 import type { Catalogue } from './catalogue.ts';
 import type { Endpoint } from './catalogue-entries.ts';
+import { isDay } from './field-schemas.ts';
 import { LISTING_PROVIDERS, type ListingProvider } from './listing-providers.ts';
 import { hasRetired } from './retirement.ts';
 import { calculateListPrice, LIST_PRICE_TOKENS } from './tariffs.ts';
-import { isDay } from './validation-rules.ts';
 
 /** Bounds a list: OpenRouter's, the longest, has about 400 rows. */
 const MAX_ROWS = 10_000;

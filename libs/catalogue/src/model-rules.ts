@@ -1,89 +1,71 @@
 /** Rules of models: what a model accepts apart from the fields that its endpoint supports. */
-import {
-  createDataFileError,
-  enumRule,
-  findDuplicate,
-  flag,
-  listRule,
-  mapRule,
-  objectRule,
-  optionalRule,
-  text,
-  toFieldLocation,
-  type ValidationRule,
-  withParent,
-} from './validation-rules.ts';
+import { z } from 'zod';
+import { flag, listSchema, mapSchema, text } from './field-schemas.ts';
+import { addCheck, findDuplicates, nameFile, type ReportProblem, type Valid, validate } from './validation.ts';
 
 /** The reasoning efforts in ascending order. `none` disables reasoning. */
 export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 export type Effort = (typeof EFFORTS)[number];
 
-export const THINKING_MODES = ['budget', 'adaptive'] as const;
-export const THINKING_SWITCHES = ['omitted', 'disabled', 'between_tools'] as const;
-
 /** A rule that is missing does not restrict requests. */
-export interface ModelRules {
-  /**
-   * The efforts that the model supports. The nearest one is sent. A model whose efforts do not include `none` always
-   * reasons.
-   */
-  readonly efforts?: readonly Effort[];
-  /** The provider's words for efforts that it calls otherwise. */
-  readonly effortNames?: Readonly<Partial<Record<Effort, string>>>;
-  /**
-   * How requests enable the thinking of Anthropic’s models: with a number of tokens, or with an effort. Models of the
-   * latter kind support no sampling parameters. The default is `budget`.
-   */
-  readonly thinking?: (typeof THINKING_MODES)[number];
-  /**
-   * How requests disable the thinking of Anthropic’s models: without the field `thinking`, or by a type of thinking.
-   * Models with such a type think by default. The default is `omitted`.
-   */
-  readonly thinkingOff?: (typeof THINKING_SWITCHES)[number];
-  /**
-   * The blocks of thinking of Anthropic's model are valid only after the conversation in which it wrote them. Requests let
-   * Anthropic leave out others, which it would reject.
-   */
-  readonly preservedThinking?: boolean;
-  /** Sampling parameters and log probabilities are supported only with the effort `none`. */
-  readonly sampling?: 'without_reasoning';
-  /** False if the model rejects a `tool_choice` that requires a call. */
-  readonly forcedTools?: boolean;
-  /** False if the model rejects a conversation that ends with a message of the assistant. */
-  readonly prefill?: boolean;
-  /** False if the endpoint rejects inputs of an embedding that are lists of token ids. */
-  readonly tokenInputs?: boolean;
-}
+export const modelRules = z.strictObject({
+  efforts: addCheck(listSchema(z.enum(EFFORTS)), checkEfforts)
+    .optional()
+    .describe(
+      'The efforts that the model supports. The nearest one is sent. A model whose efforts do not include `none` ' +
+        'always reasons.',
+    ),
+  effortNames: z
+    .partialRecord(z.enum(EFFORTS), text)
+    .optional()
+    .describe("The provider's words for efforts that it calls otherwise."),
+  thinking: z
+    .enum(['budget', 'adaptive'])
+    .optional()
+    .describe(
+      "How requests enable the thinking of Anthropic's models: with a number of tokens, or with an effort. Models of " +
+        'the latter kind support no sampling parameters. The default is `budget`.',
+    ),
+  thinkingOff: z
+    .enum(['omitted', 'disabled', 'between_tools'])
+    .optional()
+    .describe(
+      "How requests disable the thinking of Anthropic's models: without the field `thinking`, or by a type of " +
+        'thinking. Models with such a type think by default. The default is `omitted`.',
+    ),
+  preservedThinking: flag
+    .optional()
+    .describe(
+      "The blocks of thinking of Anthropic's model are valid only after the conversation in which it wrote them. " +
+        'Requests let Anthropic leave out others, which it would reject.',
+    ),
+  sampling: z
+    .enum(['without_reasoning'])
+    .optional()
+    .describe('Sampling parameters and log probabilities are supported only with the effort `none`.'),
+  forcedTools: flag.optional().describe('False if the model rejects a `tool_choice` that requires a call.'),
+  prefill: flag
+    .optional()
+    .describe('False if the model rejects a conversation that ends with a message of the assistant.'),
+  tokenInputs: flag
+    .optional()
+    .describe('False if the endpoint rejects inputs of an embedding that are lists of token ids.'),
+});
+export type ModelRules = Valid<typeof modelRules>;
+
+export const ruleSets = mapSchema(modelRules);
 
 /** Rule sets by name. */
-export type RuleSets = Readonly<Record<string, ModelRules>>;
+export type RuleSets = Valid<typeof ruleSets>;
 
-const effortList: ValidationRule = (value, location) => {
-  listRule(enumRule(EFFORTS))(value, location);
-  const twice = findDuplicate(value as readonly string[]);
-  if (twice) throw createDataFileError(withParent(location, twice[1]), `repeats ${twice[0]}`);
-  if ((value as readonly string[]).every((effort) => effort === 'none'))
-    throw createDataFileError(location, 'must have an effort with which the model reasons');
-};
-
-export const modelRulesRule = objectRule({
-  efforts: optionalRule(effortList),
-  effortNames: optionalRule(objectRule(Object.fromEntries(EFFORTS.map((effort) => [effort, optionalRule(text)])))),
-  thinking: optionalRule(enumRule(THINKING_MODES)),
-  thinkingOff: optionalRule(enumRule(THINKING_SWITCHES)),
-  preservedThinking: optionalRule(flag),
-  sampling: optionalRule(enumRule(['without_reasoning'])),
-  forcedTools: optionalRule(flag),
-  prefill: optionalRule(flag),
-  tokenInputs: optionalRule(flag),
-});
-
-const ruleSetsRule = mapRule(modelRulesRule);
+function checkEfforts(efforts: readonly Effort[], report: ReportProblem): void {
+  for (const [effort, i] of findDuplicates(efforts)) report(`repeats ${effort}`, i);
+  if (efforts.every((effort) => effort === 'none')) report('must have an effort with which the model reasons');
+}
 
 /** @throws DataFileError with the rule set and the field */
 export function parseRuleSets(data: unknown): RuleSets {
-  ruleSetsRule(data, toFieldLocation('the rules of models'));
-  return data as RuleSets;
+  return validate(ruleSets, data, nameFile('the rules of models'));
 }
 
 const NO_RULES: ModelRules = {};

@@ -2,11 +2,9 @@
  * Private models. Their requests are encrypted for an enclave, so the models cannot have fields that depend on reading
  * a request. Clients recognise private models by the prefix of their ids.
  */
-import type { MediaModelFile } from './media-file.ts';
-import { describeModel, type EndpointFile, type ModelFile, type PrivacyLevel } from './model-file.ts';
-import { createDataFileError, type FieldLocation, toFieldLocation, withParent } from './validation-rules.ts';
-
-type AnyModelFile = ModelFile | MediaModelFile;
+import type { AnyModelFile } from './media-file.ts';
+import type { EndpointFile, ModelFile, PrivacyLevel } from './model-file.ts';
+import type { ReportProblem } from './validation.ts';
 
 /** Prefix of the ids and aliases of private models, and of no others. */
 export const PRIVATE_PREFIX = 'private/';
@@ -25,73 +23,48 @@ const NON_PRIVATE_ENDPOINT_FIELDS = ['searchFee', 'speaks', 'routes'] as const;
 /** Fields of endpoints with an enclave. All but the last are required. */
 const ENCLAVE_FIELDS = ['enclave', 'eventBytes', 'templateTokens', 'eventTokens'] as const;
 
-/**
- * Checks that the id, the aliases and all fields of a model agree on whether it is private.
- * @throws DataFileError
- */
-export function assertPrivacy(model: AnyModelFile, location: FieldLocation): void {
+/** Checks that the id, the aliases and all fields of a model agree on whether it is private. */
+export function checkPrivacy(model: AnyModelFile, report: ReportProblem): void {
   const isPrivateName = (name: string) => name.startsWith(PRIVATE_PREFIX);
   const hasPrivateId = isPrivateName(model.id);
-  if (hasPrivateId !== isPrivate(model))
-    throw createDataFileError(
-      withParent(location, 'privacy'),
-      `must be e2e if and only if the id begins with ${PRIVATE_PREFIX}`,
-    );
+  if (hasPrivateId !== isPrivate(model)) {
+    report(`must be e2e if and only if the id begins with ${PRIVATE_PREFIX}`, 'privacy');
+    return;
+  }
   for (const [a, alias] of (model.aliases ?? []).entries())
     if (isPrivateName(alias) !== hasPrivateId)
-      throw createDataFileError(
-        withParent(location, 'aliases', a),
-        `must begin with ${PRIVATE_PREFIX} if and only if the id does`,
-      );
-  if (!hasPrivateId) assertNonPrivate(model, location);
-  else if (model.type === 'chat') assertPrivate(model, location);
-  else throw createDataFileError(withParent(location, 'type'), 'must be chat for a private model');
+      report(`must begin with ${PRIVATE_PREFIX} if and only if the id does`, 'aliases', a);
+  if (!hasPrivateId) checkNonPrivate(model, report);
+  else if (model.type === 'chat') checkPrivate(model, report);
+  else report('must be chat for a private model', 'type');
 }
 
-function assertNonPrivate(model: AnyModelFile, location: FieldLocation): void {
-  for (const [e, endpoint] of (model.endpoints as readonly EndpointFile[]).entries()) {
-    const extra = ENCLAVE_FIELDS.find((field) => endpoint[field] !== undefined);
-    if (extra)
-      throw createDataFileError(withParent(location, 'endpoints', e, extra), 'is only allowed for private models');
-  }
+function checkNonPrivate(model: AnyModelFile, report: ReportProblem): void {
+  for (const [e, endpoint] of (model.endpoints as readonly EndpointFile[]).entries())
+    for (const field of ENCLAVE_FIELDS)
+      if (endpoint[field] !== undefined) report('is only allowed for private models', 'endpoints', e, field);
   for (const [suffix, variant] of Object.entries((model as ModelFile).variants ?? {}))
-    if (variant.startsWith(PRIVATE_PREFIX))
-      throw createDataFileError(
-        withParent(location, 'variants', suffix),
-        `names "${variant}", which is a private model`,
-      );
+    if (variant.startsWith(PRIVATE_PREFIX)) report(`names "${variant}", which is a private model`, 'variants', suffix);
 }
 
 /** Checks a private model. It may use only text: the number of tokens of an encrypted image cannot be estimated. */
-function assertPrivate(model: ModelFile, location: FieldLocation): void {
+function checkPrivate(model: ModelFile, report: ReportProblem): void {
+  const unreadable = 'is not allowed for a private model, because its requests cannot be read';
   for (const field of ['inputs', 'outputs'] as const)
-    if (model[field]?.some((modality) => modality !== 'text'))
-      throw createDataFileError(withParent(location, field), 'must only contain text');
-  const createMisplacedFieldError = (field: string, ...path: (string | number)[]) =>
-    createDataFileError(
-      withParent(location, ...path, field),
-      'is not allowed for a private model, because its requests cannot be read',
-    );
-  const extra = NON_PRIVATE_MODEL_FIELDS.find((field) => model[field] !== undefined);
-  if (extra) throw createMisplacedFieldError(extra);
-  const [endpoint, another] = model.endpoints;
-  if (!endpoint || another)
-    throw createDataFileError(
-      withParent(location, 'endpoints'),
-      'must have exactly one entry, because only one enclave can decrypt a request',
-    );
-  const misplaced = NON_PRIVATE_ENDPOINT_FIELDS.find((field) => endpoint[field] !== undefined);
-  if (misplaced) throw createMisplacedFieldError(misplaced, 'endpoints', 0);
-  const missing = ENCLAVE_FIELDS.slice(0, -1).find((field) => endpoint[field] === undefined);
-  if (missing)
-    throw createDataFileError(withParent(location, 'endpoints', 0, missing), 'is required for a private model');
-  for (const unit of ['input', 'output'] as const)
-    if (Number(endpoint.usdPerMillionTokens[unit]) === 0)
-      // A response is aborted when its hold is used up, so a free one would have no limit.
-      throw createDataFileError(
-        withParent(location, 'endpoints', 0, 'usdPerMillionTokens', unit),
-        'must be above 0 for a private model',
-      );
+    if (model[field]?.some((modality) => modality !== 'text')) report('must only contain text', field);
+  for (const field of NON_PRIVATE_MODEL_FIELDS) if (model[field] !== undefined) report(unreadable, field);
+  if (model.endpoints.length > 1)
+    report('must have exactly one entry, because only one enclave can decrypt a request', 'endpoints');
+  for (const [e, endpoint] of model.endpoints.entries()) {
+    for (const field of NON_PRIVATE_ENDPOINT_FIELDS)
+      if (endpoint[field] !== undefined) report(unreadable, 'endpoints', e, field);
+    for (const field of ENCLAVE_FIELDS.slice(0, -1))
+      if (endpoint[field] === undefined) report('is required for a private model', 'endpoints', e, field);
+    for (const unit of ['input', 'output'] as const)
+      if (Number(endpoint.usdPerMillionTokens[unit]) === 0)
+        // A response is aborted when its hold is used up, so a free one would have no limit.
+        report('must be above 0 for a private model', 'endpoints', e, 'usdPerMillionTokens', unit);
+  }
 }
 
 /** The fields of a provider that determine which models it may serve. */
@@ -104,33 +77,29 @@ interface EnclaveProvider {
 /**
  * Checks across files that enclaves serve all private models and no others, and each enclave only one. If an enclave
  * served two, a request at the price of the cheap one could be served by the expensive one.
- * @throws DataFileError with a path that starts with the index of the model
  */
-export function assertEnclaves(models: readonly AnyModelFile[], providers: readonly EnclaveProvider[]): void {
+export function checkEnclaves(
+  models: readonly AnyModelFile[],
+  providers: readonly EnclaveProvider[],
+  report: ReportProblem,
+): void {
   const providersBySlug = new Map(providers.map((provider) => [provider.slug, provider]));
   const modelsByAddress = new Map<string, string>();
   for (const [i, model] of models.entries())
     for (const [e, endpoint] of (model.endpoints as readonly EndpointFile[]).entries()) {
-      const location = withParent(toFieldLocation(describeModel(model, i), i), 'endpoints', e);
       const provider = providersBySlug.get(endpoint.upstream);
-      if (!provider) continue; // `linkProviders` reports it
+      if (!provider) continue; // `checkUpstreams` reports it
       const isEnclaveProvider = provider.protocol === ENCLAVE_PROTOCOL;
       const problem = isEnclaveProvider
         ? `supports ${ENCLAVE_PROTOCOL}, the protocol of enclaves`
         : `does not support ${ENCLAVE_PROTOCOL}`;
       if (isEnclaveProvider !== isPrivate(model))
-        throw createDataFileError(
-          withParent(location, 'upstream'),
-          `names the provider "${provider.slug}", which ${problem}`,
-        );
+        report(`names the provider "${provider.slug}", which ${problem}`, i, 'endpoints', e, 'upstream');
       if (!isEnclaveProvider) continue;
       const address = `${provider.baseUrl}${endpoint.enclave}`;
       const other = modelsByAddress.get(address);
       if (other)
-        throw createDataFileError(
-          withParent(location, 'enclave'),
-          `is that of model "${other}", but an enclave serves only one model`,
-        );
+        report(`is that of model "${other}", but an enclave serves only one model`, i, 'endpoints', e, 'enclave');
       modelsByAddress.set(address, model.id);
     }
 }

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { createTestEndpoint, createTestModel } from '#testing';
 import { Catalogue } from './catalogue.ts';
-import { type AnyModelFile, parseModels } from './data-files.ts';
+import { parseModels } from './data-files.ts';
+import type { AnyModelFile } from './media-file.ts';
 
 const LISTS = { 'openai-sampling': ['max_tokens'] };
 

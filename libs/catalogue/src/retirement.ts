@@ -2,12 +2,9 @@
  * The end of models and endpoints. Providers announce the day on which they stop serving a model. From 30 days before,
  * clients and the operator get a notice; from that day on, the model is not sold.
  */
-import type { MediaModelFile } from './media-file.ts';
-import { describeModel, type ModelFile } from './model-file.ts';
+import type { AnyModelFile } from './media-file.ts';
 import { isPrivate } from './private-models.ts';
-import { createDataFileError, type FieldLocation, toFieldLocation, withParent } from './validation-rules.ts';
-
-type AnyModelFile = ModelFile | MediaModelFile;
+import type { ReportProblem } from './validation.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 const NOTICE_MS = 30 * DAY_MS;
@@ -55,52 +52,43 @@ export function getRetirementDay({ retires, endpoints }: RetirableModel): string
   return [retires, lastEndpointDay].filter((day) => day !== undefined).toSorted()[0];
 }
 
-/**
- * Checks across files that each successor can be named to the customers of its predecessor.
- * @throws DataFileError with a path that starts with the index of the model
- */
-export function assertSuccessors(models: readonly AnyModelFile[]): void {
+/** Checks across files that each successor can be named to the customers of its predecessor. */
+export function checkSuccessors(models: readonly AnyModelFile[], report: ReportProblem): void {
   const modelsById = new Map(models.map((model) => [model.id, model]));
   for (const [i, model] of models.entries()) {
-    if (model.successor === undefined) continue;
-    const location = withParent(toFieldLocation(describeModel(model, i), i), 'successor');
-    if (getRetirementDay(model) === undefined)
-      throw createDataFileError(location, 'is only allowed together with retires');
-    assertServesSameRequests(model, modelsById.get(model.successor), location);
-    assertNoCycle(model, modelsById, location);
+    const problem = findSuccessorProblem(model, modelsById);
+    if (problem !== undefined) report(problem, i, 'successor');
   }
 }
 
-function assertServesSameRequests(
-  model: AnyModelFile,
-  successor: AnyModelFile | undefined,
-  location: FieldLocation,
-): void {
-  const problem = `names "${model.successor}",`;
-  if (!successor) throw createDataFileError(location, `${problem} which is not the id of a model`);
-  if (successor.type !== model.type)
-    throw createDataFileError(location, `${problem} whose type is ${successor.type} instead of ${model.type}`);
-  if (isPrivate(successor) !== isPrivate(model))
-    throw createDataFileError(location, `${problem} which is ${isPrivate(model) ? 'not ' : ''}a private model`);
+function findSuccessorProblem(model: AnyModelFile, modelsById: ReadonlyMap<string, AnyModelFile>): string | undefined {
+  if (model.successor === undefined) return undefined;
+  if (getRetirementDay(model) === undefined) return 'is only allowed together with retires';
+  const problem = findDifference(model, modelsById.get(model.successor));
+  return problem === undefined ? findCycle(model, modelsById) : `names "${model.successor}", ${problem}`;
+}
+
+/** Returns why a successor cannot serve the requests of a model. */
+function findDifference(model: AnyModelFile, successor: AnyModelFile | undefined): string | undefined {
+  if (!successor) return 'which is not the id of a model';
+  if (successor.type !== model.type) return `whose type is ${successor.type} instead of ${model.type}`;
+  if (isPrivate(successor) !== isPrivate(model)) return `which is ${isPrivate(model) ? 'not ' : ''}a private model`;
   const supported = new Set<string>(listCapabilities(successor));
   const missing = listCapabilities(model).find((capability) => !supported.has(capability));
-  if (missing !== undefined) throw createDataFileError(location, `${problem} which does not support ${missing}`);
+  return missing === undefined ? undefined : `which does not support ${missing}`;
 }
 
 function listCapabilities(model: AnyModelFile): readonly string[] {
   return 'capabilities' in model ? model.capabilities : [];
 }
 
-function assertNoCycle(
-  { id, successor }: AnyModelFile,
-  modelsById: ReadonlyMap<string, AnyModelFile>,
-  location: FieldLocation,
-): void {
+function findCycle({ id, successor }: AnyModelFile, modelsById: ReadonlyMap<string, AnyModelFile>): string | undefined {
   const visited = new Set([id]);
   for (let next = successor; next !== undefined; next = modelsById.get(next)?.successor) {
-    if (visited.has(next)) throw createDataFileError(location, `leads back to "${next}"`);
+    if (visited.has(next)) return `leads back to "${next}"`;
     visited.add(next);
   }
+  return undefined;
 }
 
 /** The fields of a model of a catalogue that decide about notices. */

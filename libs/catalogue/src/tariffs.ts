@@ -3,9 +3,9 @@ import { type CostAndPrice, calculateCostAndPrice, type Price, type Tariff, type
 import { money, ZERO_USD } from '#kernel';
 import type { DataEndpointFile } from './data-endpoint-file.ts';
 import type { FeeFile } from './data-files.ts';
+import { parseMargin } from './field-schemas.ts';
 import { BILLED_TOKEN_UNITS, type MediaEndpointFile, type MediaUnit } from './media-file.ts';
 import { type EndpointFile, type OfferFile, toSlug } from './model-file.ts';
-import { parseMargin } from './validation-rules.ts';
 
 /** Token prices are listed per this number of tokens. */
 export const LIST_PRICE_TOKENS = 1_000_000;

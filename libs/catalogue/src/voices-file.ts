@@ -1,47 +1,36 @@
 /** Voices of text-to-speech models in the format of the data file. */
-import {
-  DataFileError,
-  enumRule,
-  findDuplicate,
-  isText,
-  objectRule,
-  text,
-  texts,
-  toFieldLocation,
-} from './validation-rules.ts';
+import { z } from 'zod';
+import { text, texts } from './field-schemas.ts';
+import { findDuplicates, getFields, nameEntries, type Valid, validate } from './validation.ts';
 
 /** The language of a voice that speaks all languages of its models. */
 export const ANY_LANGUAGE = 'multi';
 
-export interface VoiceFile {
-  /** The provider's id of the voice. */
-  readonly id: string;
-  readonly name: string;
-  /** Ids of the models that support the voice. The first voice of a model is its default. */
-  readonly models: readonly string[];
-  /** ISO 639-1, or `multi`. */
-  readonly language: string;
-  readonly gender: string;
-  readonly description: string;
-}
+export const voices = z.array(
+  z.strictObject({
+    id: text.describe("The provider's id of the voice."),
+    name: text,
+    models: texts.describe('Ids of the models that support the voice. The first voice of a model is its default.'),
+    language: text.describe('ISO 639-1, or `multi`.'),
+    gender: z.enum(['feminine', 'masculine', 'neutral']),
+    description: text,
+  }),
+  'must be a list of voices',
+);
 
+export type VoiceFile = Valid<typeof voices>[number];
 export type Voice = Omit<VoiceFile, 'models'>;
 
-const voice = objectRule({
-  id: text,
-  name: text,
-  models: texts,
-  language: text,
-  gender: enumRule(['feminine', 'masculine', 'neutral']),
-  description: text,
-});
-
-/** @throws DataFileError with the path of the first mistake */
+/** @throws DataFileError with the voice and the field */
 export function parseVoices(data: unknown): readonly VoiceFile[] {
-  if (!Array.isArray(data)) throw new DataFileError('it must be a list of voices', []);
-  for (const [i, entry] of data.entries())
-    voice(entry, toFieldLocation(isText(entry?.id) ? `voice "${entry.id}"` : `voice ${i + 1}`, i));
-  const twice = findDuplicate(data.map(({ id }) => id));
-  if (twice) throw new DataFileError(`voice "${twice[0]}" is defined twice`, [twice[1], 'id']);
-  return data;
+  const duplicates = findDuplicates(getFields(data, 'id')).map(([id, i]) => ({
+    message: `voice "${id}" is defined twice`,
+    path: [i, 'id'],
+  }));
+  return validate(
+    voices,
+    data,
+    nameEntries(data, 'voice', ({ id }) => id),
+    duplicates,
+  );
 }
