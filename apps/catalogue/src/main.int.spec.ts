@@ -76,6 +76,22 @@ test('check reports a mistake with its file, line and field', async () => {
   expect(await run('check', directory)).toEqual({ code: 1, out: '', err });
 });
 
+test('check reports all mistakes of a file, one per line', async () => {
+  const own = await mkdtemp(path.join(tmpdir(), 'countinghouse-mistakes-'));
+  const endpoints = [createTestEndpoint('OpenAI', 'openai', { margin: 1 })];
+  await createSmallCatalogue(own, [createTestModel('test/model', endpoints, { popularity: 1 })]);
+  const { code, err } = await run('check', own);
+  expect([code, err.split('\n')]).toEqual([
+    1,
+    [
+      expect.stringMatching(/:1 cannot be used: endpoints\[0\]\.margin of model "test\/model" must be a factor /),
+      expect.stringMatching(/:1 cannot be used: model "test\/model" has an unknown field "popularity"$/),
+      '',
+    ],
+  ]);
+  await rm(own, { recursive: true });
+});
+
 test('check reports an example that its own lookup rejects', async () => {
   const own = await mkdtemp(path.join(tmpdir(), 'countinghouse-example-'));
   await cp(getShippedCatalogueDir(), own, { recursive: true });

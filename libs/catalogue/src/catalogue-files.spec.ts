@@ -405,6 +405,48 @@ describe('a mistake is reported with its file, line and field', () => {
     expect(await complaint(lookups({ upstream: 'openai' }))).toMatch(/^data-endpoints.json:8 .* how its key is sent$/);
   });
 
+  test('reports all mistakes of a file in the order of their lines', async () => {
+    const mistaken = CHAT.replace('"popular": false', '"popular": "no"')
+      .replace('"context": 1000', '"context": 50')
+      .replace('"inputs": ["text"]', '"inputs": ""')
+      .replace('"margin": "1.055"', '"margin": "free",\n        "margn": "1.055",\n        "zdrs": true');
+    expect((await complaint({ 'models.json': mistaken })).split('\n')).toEqual([
+      'models.json:10 cannot be used: popular of model "vendor/chat" must be true or false',
+      'models.json:12 cannot be used: inputs of model "vendor/chat" must be a non-empty list',
+      'models.json:27 cannot be used: endpoints[0].margin of model "vendor/chat" must be a factor as text, such as "1.055"',
+      'models.json:28 cannot be used: endpoints[0] of model "vendor/chat" has an unknown field "margn"',
+      'models.json:29 cannot be used: endpoints[0] of model "vendor/chat" has an unknown field "zdrs"',
+    ]);
+  });
+
+  test('reports all mistakes that concern several fields', async () => {
+    const mistaken = CHAT.replace('"maxOutput": 100', '"maxOutput": 5000').replace('"anon"', '"zdr"');
+    expect(await complaint({ 'models.json': mistaken })).toBe(
+      'models.json:11 cannot be used: privacy of model "vendor/chat" is zdr, but none of its endpoints is\n' +
+        'models.json:14 cannot be used: maxOutput of model "vendor/chat" must not exceed its context',
+    );
+  });
+
+  test('reports all invalid references of all files with models', async () => {
+    const mistaken = CHAT.replace('"few"', '"many"').replace('"thinking": "vendor/chat"', '"thinking": "lost"');
+    const other = VIDEO.replace('"upstream": "fal"', '"upstream": "lost"');
+    expect((await complaint({ 'models.json': mistaken, 'videos.json': other })).split('\n')).toEqual([
+      'models.json:16 cannot be used: variants.thinking of model "vendor/chat" names "lost", which is not a chat model',
+      'models.json:28 cannot be used: endpoints[0].parameters of model "vendor/chat" names the list "many", which does not exist',
+      'videos.json:21 cannot be used: endpoints[0].upstream of model "vendor/video-i2v" names the provider "lost", which does not exist',
+    ]);
+  });
+
+  test('reports at most 20 mistakes and the number of the others', async () => {
+    const aliases = Array.from({ length: 23 }, () => '\n5').join();
+    const lines = (await complaint({ 'models.json': CHAT.replace('["chat"]', `[${aliases}]`) })).split('\n');
+    expect([lines.length, lines[19], lines[20]]).toEqual([
+      21,
+      'models.json:24 cannot be used: aliases[19] of model "vendor/chat" must be a non-empty string',
+      'and 3 more',
+    ]);
+  });
+
   test.each([
     ['an extra comma', '[\n  {\n    "id": "a",\n  }\n]', 4],
     ['a missing comma', '[\n  {\n    "id": "a"\n    "type": "chat"\n  }\n]', 4],
@@ -459,6 +501,10 @@ describe('the list of providers', () => {
     [
       { protocol: 'data', modelList: { path: '/models', format: 'openai' } },
       ':9 cannot be used: modelList of provider "openai" is not supported by the protocol data',
+    ],
+    [
+      { credential: { in: 'query', name: 'key' }, dialect: { messages: ['name', 5] } },
+      ':16 cannot be used: dialect.messages[1] of provider "openai" must be a non-empty string',
     ],
     [{ key: 'hush' }, ':9 cannot be used: provider "openai" has an unknown field "key"'],
   ])('with %j is rejected with the line and the field', async (change, why) => {

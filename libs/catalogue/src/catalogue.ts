@@ -41,7 +41,7 @@ export interface CatalogueFiles {
   readonly lists?: ParameterLists;
   readonly modelRules?: RuleSets;
   readonly fees?: readonly FeeFile[];
-  /** Undefined if the fields and the existence of providers do not matter. */
+  /** Undefined if the endpoints already have `onDisconnect` and `maxChoices`, and their providers exist. */
   readonly providers?: readonly ProviderFile[];
   readonly voices?: readonly VoiceFile[];
   readonly dataEndpoints?: readonly DataEndpointFile[];

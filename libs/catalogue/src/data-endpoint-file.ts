@@ -53,7 +53,6 @@ export function toDataPath({ provider, action }: Pick<DataEndpointFile, 'provide
 }
 
 const method = z.enum(['GET', 'POST']);
-export type DataMethod = Valid<typeof method>;
 
 /** Limits a number to `max`; `default` is sent if the request omits it. Limits a list to `max` elements. */
 const fieldCap = z.strictObject({ max: count, default: count.optional() });

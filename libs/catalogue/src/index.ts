@@ -9,6 +9,7 @@ export {
   readRuleSets,
 } from './catalogue-files.ts';
 export { DATA_PROVIDERS, type FieldCap, SOCIAL_PROVIDER, toDataPath } from './data-endpoint-file.ts';
+export { DATA_FILE_SCHEMAS, MODEL_FILE_SCHEMA } from './data-file-schemas.ts';
 export { type HeldSearches, isMediaModel, parseModels } from './data-files.ts';
 export { type CatalogueEnd, listEnds } from './ends.ts';
 export {

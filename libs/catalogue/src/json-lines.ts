@@ -8,18 +8,18 @@ const STRICT = { disallowComments: true, allowTrailingComma: false, allowEmptyCo
 /** Returns the line of each value, from 1. That of a missing value is the line of the closest existing parent. */
 export function findLines(text: string, paths: readonly JsonPath[]): readonly number[] {
   const root = parseTree(text, [], STRICT);
-  return paths.map((path) => getLineNumber(text, findPosition(root, path)));
+  const lineEnds = [...text.matchAll(/\n/g)].map(({ index }) => index);
+  return paths.map((path) => {
+    const position = findPosition(root, path);
+    return lineEnds.findLastIndex((end) => end < position) + 2;
+  });
 }
 
 /** Returns the line of the first syntax error, from 1. */
 export function findSyntaxErrorLine(text: string): number {
   const errors: ParseError[] = [];
   parseTree(text, errors, STRICT);
-  return getLineNumber(text, errors[0]?.offset ?? 0);
-}
-
-function getLineNumber(text: string, position: number): number {
-  return text.slice(0, position).split('\n').length;
+  return text.slice(0, errors[0]?.offset).split('\n').length;
 }
 
 /** The position of a field is that of its name. Of fields with the same name, the last one applies. */

@@ -39,7 +39,6 @@ export type Quantization = (typeof QUANTIZATIONS)[number];
 
 /** What a provider does if the gateway disconnects during a response: it stops billing, or bills the full response. */
 export const DISCONNECT_BEHAVIORS = ['stops', 'bills on'] as const;
-export type DisconnectBehavior = (typeof DISCONNECT_BEHAVIORS)[number];
 
 /** A model at one provider. */
 export const baseEndpoint = z.strictObject({

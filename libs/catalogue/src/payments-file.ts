@@ -63,6 +63,7 @@ const paymentMethod = z.strictObject({
   listed: flag,
 }) satisfies z.ZodType<PaymentMethod>;
 
+/** The file may have other fields next to the lists, such as `$schema`. */
 export const payments = addCheck(
   z.looseObject({ coins: z.array(coin, 'must be a list'), methods: z.array(paymentMethod, 'must be a list') }),
   ({ coins, methods }, report) => {
