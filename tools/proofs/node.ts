@@ -60,8 +60,9 @@ async function proveInstalled(version: string): Promise<void> {
 /** @throws Error if a production install has a package of the sandbox that no other package needs */
 async function assertWithoutSandboxPackages(directory: string): Promise<void> {
   const installed = await readdir(path.join(directory, 'node_modules'));
-  const found = SANDBOX_FOLDERS.filter((folder) => installed.includes(folder));
-  if (found.length > 0) throw new Error(`a production install has packages of the sandbox: ${found.join(', ')}`);
+  const sandboxFolders = SANDBOX_FOLDERS.filter((folder) => installed.includes(folder));
+  if (sandboxFolders.length > 0)
+    throw new Error(`a production install has packages of the sandbox: ${sandboxFolders.join(', ')}`);
 }
 
 for (const version of OLDER) await proveRejected(version);
