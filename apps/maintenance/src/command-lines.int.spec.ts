@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
+import { sampleCases } from '#testing';
 
 const APPS = path.resolve(import.meta.dirname, '../../../dist/apps');
 const PROGRAMS = {
@@ -16,12 +17,14 @@ const PROGRAMS = {
 type ProgramName = keyof typeof PROGRAMS;
 /** Would be created by a program that starts the embedded PostgreSQL. */
 const DATA_DIR = path.join(import.meta.dirname, 'no-data');
+/** With the cache of npm's scripts. */
+const ENV = { DATA_DIR, NODE_COMPILE_CACHE: path.join(APPS, '../.cache') };
 
 afterEach(() => expect(existsSync(DATA_DIR)).toBe(false));
 
 function run(name: ProgramName, ...args: string[]) {
   return new Promise<{ code: number; out: string; err: string }>((resolve) => {
-    execFile(process.execPath, [path.join(APPS, PROGRAMS[name]), ...args], { env: { DATA_DIR } }, (error, out, err) =>
+    execFile(process.execPath, [path.join(APPS, PROGRAMS[name]), ...args], { env: ENV }, (error, out, err) =>
       resolve({ code: Number(error?.code ?? 0), out, err }),
     );
   });
@@ -35,7 +38,7 @@ test.each(Object.keys(PROGRAMS) as ProgramName[])('%s prints its help without a 
   expect(out).toContain('\n  --help\n      Prints this help.\n');
 });
 
-test.each<[ProgramName, string[], string]>([
+const INVALID_ARGUMENTS: readonly [ProgramName, string[], string][] = [
   ['backup', ['crate', 'directory'], "Unknown command 'crate' (Did you mean create?)."],
   ['backup', ['create'], "Missing required argument 'directory'."],
   ['backup', ['check', 'one', 'two'], "Too many arguments for 'check'. Expected 1 argument but got 2: one, two."],
@@ -48,13 +51,21 @@ test.each<[ProgramName, string[], string]>([
   ['rebuild', ['balance'], "Command-argument value 'balance' is invalid for argument 'read model or all'."],
   ['rebuild', ['balances', 'keys'], 'Too many arguments. Expected 1 argument but got 2: balances, keys.'],
   ['catalogue', ['import', '--from', 'groq', '--entries', 'file'], '--entries requires --from openrouter.'],
-])('%s %j fails with a sentence and the usage, and changes nothing', async (name, args, sentence) => {
-  const { code, out, err } = await run(name, ...args);
+];
 
-  expect([code, out]).toEqual([1, '']);
-  expect(err.startsWith(sentence)).toBe(true);
-  expect(err).toContain(`\nUsage: npm run ${name} -- `);
-});
+/** Number of cases whose program is started in `npm test`. */
+const SAMPLED_CASES = 4;
+
+test.each([...sampleCases(INVALID_ARGUMENTS, SAMPLED_CASES)])(
+  '%s %j fails with a sentence and the usage, and changes nothing',
+  async (name, args, sentence) => {
+    const { code, out, err } = await run(name, ...args);
+
+    expect([code, out]).toEqual([1, '']);
+    expect(err.startsWith(sentence)).toBe(true);
+    expect(err).toContain(`\nUsage: npm run ${name} -- `);
+  },
+);
 
 test('backup without a command fails with its help', async () => {
   const { code, out, err } = await run('backup');

@@ -82,14 +82,11 @@ export interface CompletionEvent {
  */
 export async function* parseEvents(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<readonly CompletionEvent[]> {
   const received: ReceivedEvent[] = [];
-  let isTooLong = false;
+  // Without `onError`, for which the library would create an error with its stack trace for each line that is no field.
   const parser = createParser({
     maxBufferSize: MAX_EVENT_CHARACTERS,
     onEvent: (event) => received.push(event),
     onComment: (comment) => received.push({ comment }),
-    onError: ({ type }) => {
-      isTooLong ||= type === 'max-buffer-size-exceeded';
-    },
   });
   const decoder = new TextDecoder();
   const source = bytes[Symbol.asyncIterator]();
@@ -98,8 +95,11 @@ export async function* parseEvents(bytes: AsyncIterable<Uint8Array>): AsyncGener
     while (!isDone) {
       const { done, value } = await source.next();
       if (done) throw createIncompleteResponseError('The response ended before it was complete');
-      parser.feed(decoder.decode(value, { stream: true }));
-      if (isTooLong) throw createIncompleteResponseError('An event of the response is too long');
+      try {
+        parser.feed(decoder.decode(value, { stream: true }));
+      } catch {
+        throw createIncompleteResponseError('An event of the response is too long'); // in an earlier chunk
+      }
       const events = received.splice(0);
       const end = events.findIndex(({ data }) => data === SSE_DONE);
       isDone = end >= 0;

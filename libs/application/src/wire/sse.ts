@@ -52,22 +52,24 @@ export const MAX_EVENT_CHARACTERS = 16 * 1024 * 1024;
 export class SseParser {
   private eventData: string[] = [];
   private hasTooLongEvent = false;
+  /** Without `onError`, for which the library would create an error with its stack trace for each line that is no field. */
   private readonly parser: EventSourceParser = createParser({
     maxBufferSize: MAX_EVENT_CHARACTERS,
     onEvent: ({ data }) => this.eventData.push(data.trim()),
-    onError: ({ type }) => {
-      if (type === 'max-buffer-size-exceeded') this.hasTooLongEvent = true;
-    },
   });
 
-  /** Whether an incomplete event is longer than `MAX_EVENT_CHARACTERS`. The rest of the body cannot be read then. */
+  /** Whether an event was longer than `MAX_EVENT_CHARACTERS` before this chunk. The rest of the body cannot be read. */
   get isTooLong(): boolean {
     return this.hasTooLongEvent;
   }
 
   /** Returns the data of the events that a chunk completes. */
   read(chunk: string): readonly string[] {
-    this.parser.feed(chunk);
+    try {
+      this.parser.feed(chunk);
+    } catch {
+      this.hasTooLongEvent = true; // thrown for no other reason
+    }
     const { eventData } = this;
     this.eventData = [];
     return eventData;
