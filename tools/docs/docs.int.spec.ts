@@ -1,6 +1,4 @@
 /** Checks the documentation against the code. `npm run docs` writes the generated sections instead of checking them. */
-import { writeFileSync } from 'node:fs';
-import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readCatalogue } from '#catalogue';
 import { SETTINGS } from '#foundation';
@@ -13,6 +11,7 @@ import { PROXY_SETTINGS } from '../../apps/private-proxy/src/settings.ts';
 import { formatWelcome } from '../../apps/standalone/src/welcome.ts';
 import { CLIENTS } from '../proofs/clients/list.ts';
 import { DOCUMENTATIONS } from '../proofs/examples/list.ts';
+import { expectPage, expectSection } from './expect-page.ts';
 import {
   formatClientTable,
   formatDefaultModelTable,
@@ -20,22 +19,10 @@ import {
   formatExampleTables,
   formatOperationTables,
   formatSettingsTable,
-  replaceSection,
 } from './generated.ts';
-import { findDeadReferences, findMissingScripts, listPages, ROOT, readPage } from './pages.ts';
+import { findDeadReferences, findMissingScripts, listPages, readPage } from './pages.ts';
 
 const README_LINES = 150;
-
-/** Compares a generated section with the page, or writes it into the page. */
-function expectSection(page: string, name: string, content: string): void {
-  expectPage(page, replaceSection(readPage(page), name, content));
-}
-
-/** Compares a page with what it must be, or writes it. */
-function expectPage(page: string, content: string): void {
-  if (process.env.DOCS === 'write') writeFileSync(path.join(ROOT, page), content);
-  else expect(readPage(page)).toBe(content);
-}
 
 test('docs/settings.md lists every setting of the roles with its default and its meaning', () => {
   expectSection('docs/settings.md', 'settings', formatSettingsTable(Object.values(SETTINGS)));

@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import {
   compareModelList,
   formatDay,
@@ -62,13 +62,13 @@ async function runCommand(args: readonly string[], env: Environment): Promise<Co
     },
   );
   const currentDay = formatDay(toDayNumber(Date.now()));
-  const day = ['--day <date>', 'The day in UTC, such as 2027-02-01.'] as const;
+  const day = new Option('--day <date>', 'The day in UTC, such as 2027-02-01.').default(currentDay).argParser(parseDay);
   program
     .command('check')
     .description('Checks the catalogue files of a directory, by default those that are shipped.')
     .argument('[directory]')
     .option('--live', 'Also compares the catalogue with the lists of models of the configured providers.')
-    .option(...day, currentDay)
+    .addOption(day)
     .action(async (directory: string | undefined, options: CheckOptions) => {
       output = options.live ? await checkLive(directory, options.day, env) : check(directory, options.day);
     });
@@ -77,7 +77,7 @@ async function runCommand(args: readonly string[], env: Environment): Promise<Co
     .description("Compares a saved list of a provider's models with the catalogue, or prints new entries.")
     .argument('<file>')
     .requiredOption('--from <provider>', `The provider: ${LISTING_PROVIDERS.join(', ')}.`)
-    .option(...day, currentDay)
+    .addOption(day)
     .option('--catalogue <directory>', 'The catalogue to compare with.')
     .option('--entries', 'Prints entries for the models of OpenRouter.')
     .option('--margin <factor>', 'The price of the entries as a multiple of the cost.', '1.055')
@@ -90,24 +90,22 @@ async function runCommand(args: readonly string[], env: Environment): Promise<Co
 }
 
 function compare(file: string, { from, day, catalogue }: ImportOptions): CommandOutput {
-  assertDay(day);
   const differences = compareModelList(readCatalogue(catalogue), from, parseModelList(from, readList(file)), day);
   return createResult(differences.map(({ sentence }) => sentence));
 }
 
-function assertDay(day: string): void {
-  if (!isDay(day)) throw new StartError('--day must be a date, such as 2027-02-01');
+function parseDay(day: string): string {
+  if (isDay(day)) return day;
+  throw new StartError('--day must be a date, such as 2027-02-01');
 }
 
 function check(directory: string | undefined, day: string): CommandOutput {
-  assertDay(day);
   const { summary, warnings, problems } = checkCatalogue(directory, day);
   return createReport([summary], warnings, problems);
 }
 
 /** @param directory undefined for that of CATALOGUE_DIR */
 async function checkLive(directory: string | undefined, day: string, env: Environment): Promise<CommandOutput> {
-  assertDay(day);
   const source = directory ?? readSetting(SETTINGS.catalogueDir, env);
   const { summary, warnings, problems } = checkCatalogue(source, day);
   // Loaded only here, because the connectors of all providers take longer to load than the other commands run.

@@ -15,12 +15,12 @@ import { checkPrivacy } from './private-models.ts';
 import {
   addCheck,
   findDuplicates,
-  getFields,
   nameEntries,
   nameFile,
   type ReportProblem,
   type Valid,
   validate,
+  validateNamedEntries,
 } from './validation.ts';
 
 /** Whether a model is priced by media units instead of tokens. */
@@ -123,14 +123,5 @@ export const fees = z.array(
 
 /** @throws DataFileError with the fee and the field */
 export function parseFees(data: unknown): readonly FeeFile[] {
-  const duplicates = findDuplicates(getFields(data, 'name')).map(([name, i]) => ({
-    message: `fee "${name}" is defined twice`,
-    path: [i, 'name'],
-  }));
-  return validate(
-    fees,
-    data,
-    nameEntries(data, 'fee', ({ name }) => name),
-    duplicates,
-  );
+  return validateNamedEntries(fees, data, 'fee', 'name');
 }

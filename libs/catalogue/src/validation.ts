@@ -72,6 +72,24 @@ export function validate<S extends z.ZodType>(
   return data as Valid<S>;
 }
 
+/**
+ * Validates a list of entries that differ in the text of one field, by which mistakes name them.
+ * @throws DataFileError
+ */
+export function validateNamedEntries<S extends z.ZodType>(
+  schema: S,
+  data: unknown,
+  kind: string,
+  field: string,
+): Valid<S> {
+  const duplicates = findDuplicates(getFields(data, field)).map(([name, i]) => ({
+    message: `${kind} "${name}" is defined twice`,
+    path: [i, field],
+  }));
+  const findOwner = nameEntries(data, kind, (entry) => entry[field]);
+  return validate(schema, data, findOwner, duplicates);
+}
+
 /** Names the values of a file that has no entries, such as a map. */
 export function nameFile(owner: string): FindOwner {
   return () => ({ owner, depth: 0 });

@@ -1,7 +1,7 @@
 /** Voices of text-to-speech models in the format of the data file. */
 import { z } from 'zod';
 import { text, texts } from './field-schemas.ts';
-import { findDuplicates, getFields, nameEntries, type Valid, validate } from './validation.ts';
+import { type Valid, validateNamedEntries } from './validation.ts';
 
 /** The language of a voice that speaks all languages of its models. */
 export const ANY_LANGUAGE = 'multi';
@@ -23,14 +23,5 @@ export type Voice = Omit<VoiceFile, 'models'>;
 
 /** @throws DataFileError with the voice and the field */
 export function parseVoices(data: unknown): readonly VoiceFile[] {
-  const duplicates = findDuplicates(getFields(data, 'id')).map(([id, i]) => ({
-    message: `voice "${id}" is defined twice`,
-    path: [i, 'id'],
-  }));
-  return validate(
-    voices,
-    data,
-    nameEntries(data, 'voice', ({ id }) => id),
-    duplicates,
-  );
+  return validateNamedEntries(voices, data, 'voice', 'id');
 }

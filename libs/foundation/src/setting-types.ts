@@ -145,15 +145,17 @@ export function flag(
 }
 
 export function url(variable: string, meaning: string, defaultValue = ''): Setting<string> {
-  const schema = z
-    .url({ protocol: /^https?$/, ...requireStart('http://', 'https://') })
-    .refine((value) => {
-      const { username, password, search, hash } = new URL(value);
-      return username + password + search + hash === '';
-    }, 'must be an address without a login, a query and a fragment')
-    .transform(removeTrailingSlashes);
-  return { variable, meaning, defaultValue, schema };
+  return { variable, meaning, defaultValue, schema: HTTP_ADDRESS };
 }
+
+/** Shared, because the address of each provider is such a setting, and its setting is created for each read. */
+const HTTP_ADDRESS = z
+  .url({ protocol: /^https?$/, ...requireStart('http://', 'https://') })
+  .refine((value) => {
+    const { username, password, search, hash } = new URL(value);
+    return username + password + search + hash === '';
+  }, 'must be an address without a login, a query and a fragment')
+  .transform(removeTrailingSlashes);
 
 /** Returns parameters of a check that an address starts with one of these. The message does not contain a password. */
 export function requireStart(...starts: readonly string[]) {
