@@ -7,12 +7,13 @@ const MAY_IMPORT = {
   catalogue: ['kernel', 'domain'],
   application: ['kernel', 'domain', 'catalogue'],
   sagas: ['kernel', 'domain', 'application'],
+  runtime: ['kernel'],
   postgres: [],
-  projections: ['kernel', 'domain', 'postgres'],
-  eventstore: ['kernel', 'postgres'],
+  projections: ['kernel', 'domain', 'runtime', 'postgres'],
+  eventstore: ['kernel', 'runtime', 'postgres'],
   ehbp: [],
-  connectors: ['kernel', 'domain', 'application', 'ehbp'],
-  foundation: ['kernel', 'domain', 'postgres', 'eventstore', 'projections'],
+  connectors: ['kernel', 'domain', 'application', 'runtime', 'ehbp'],
+  foundation: ['kernel', 'domain', 'runtime', 'postgres', 'eventstore', 'projections'],
   audit: ['kernel', 'domain', 'postgres', 'projections', 'foundation'],
 };
 /** The folders of `libs/application/src` in order of dependency: each may import only those before it. */

@@ -1,12 +1,14 @@
 /** Measures how fast holds are placed and settled durably in the configured event store. */
+
 import { randomBytes, randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { type Accounts, createStreams, PayerFactory, type PriceLists, SystemClock, toMasterKeyId } from '#application';
+import { type Accounts, createStreams, PayerFactory, type PriceLists, toMasterKeyId } from '#application';
 import { readCatalogue } from '#catalogue';
 import { UNRESTRICTED_ACCESS } from '#domain';
 import { PostgresSnapshots } from '#eventstore';
 import type { Foundation } from '#foundation';
 import { createRootCause, type PicoUsd, parseUsd } from '#kernel';
+import { SystemClock } from '#testing';
 import { charge, query } from '../sample-events.ts';
 
 const WARMUP_MS = 1_000;
@@ -35,7 +37,7 @@ export async function benchLedger(
     clock,
     getProcessId: () => 'bench',
     events: foundation.store,
-    reportError: foundation.runtime.reportError,
+    runtime: foundation.runtime,
   });
   const [masterKey = ''] = foundation.settings.masterKeys ?? [];
   const sealedUnder = toMasterKeyId(Buffer.from(masterKey, 'hex'));

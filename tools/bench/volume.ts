@@ -1,10 +1,12 @@
 /** Measures how fast millions of events are projected, replayed and verified, and their effect on requests. */
+
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { createStreams, PayerFactory, SystemClock } from '#application';
+import { createStreams, PayerFactory } from '#application';
 import { PostgresSnapshots } from '#eventstore';
 import { createLog, type Foundation, openFoundation, readSettings } from '#foundation';
+import { SystemClock } from '#testing';
 import { findAccount } from '../../apps/ledger/src/find-account.ts';
 import { type Customer, ProofCluster } from '../cluster.ts';
 import { charge, HOLD_AMOUNT, HOLD_MS, query, useManyAccounts } from '../sample-events.ts';
@@ -96,7 +98,7 @@ async function appendToOneAccount(foundation: Foundation, accountId: string, eve
     clock,
     getProcessId: () => 'bench',
     events: foundation.store,
-    reportError: foundation.runtime.reportError,
+    runtime: foundation.runtime,
   }).forCaller({ accountId, keyId: null });
   let pairs = events / 2;
   const worker = async () => {

@@ -7,6 +7,7 @@ import path from 'node:path';
 import { ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
 import { FileStoreUnavailableError, generateFileId } from '#application';
 import { LocalFiles } from '#connectors';
+import { nodeRandomness } from '#runtime';
 import { ProofCluster } from '../cluster.ts';
 import { root } from '../processes.ts';
 import { runCommand } from './clients/run.ts';
@@ -81,7 +82,7 @@ async function checkFullDisk(directory: string): Promise<void> {
   if (mounted.code !== 0) return void process.stdout.write('       skipped the full disk: no disk could be mounted\n');
   try {
     const store = await LocalFiles.open(directory);
-    const id = generateFileId('gen', Date.now());
+    const id = generateFileId(nodeRandomness, 'gen', Date.now());
     const storeFile = (n: number, bytes: number) =>
       store.save({ id, n, mediaType: 'image/png', bytes: Buffer.alloc(bytes) }).catch((error: unknown) => error);
     await storeFile(0, 500_000);

@@ -1,9 +1,9 @@
 import { Module } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { CqrsModule } from '@nestjs/cqrs';
-import { BillingEngine } from '#application';
+import { BillingEngine, PayerFactory } from '#application';
 import { ConnectionGuard } from '#foundation';
-import { ProcessRole, Readiness } from '#modules';
+import { injectByName, ProcessRole, Readiness } from '#modules';
 import { AccountsModule } from './accounts/accounts.module.ts';
 import { AutoTopupModule } from './autotopup/auto-topup.module.ts';
 import { ChargesModule } from './charges/charges.module.ts';
@@ -33,17 +33,18 @@ import { TopupsModule } from './topups/topups.module.ts';
     DocsModule,
   ],
   providers: [
-    {
-      provide: Shutdown,
-      inject: [ProcessRole, Readiness, ConnectionGuard, BillingEngine, HttpAdapterHost],
-      useFactory: (
-        { settings, log }: ProcessRole,
+    injectByName(
+      Shutdown,
+      {
+        role: ProcessRole,
         readiness: Readiness,
         connections: ConnectionGuard,
         billing: BillingEngine,
+        payers: PayerFactory,
         host: HttpAdapterHost,
-      ) => new Shutdown({ settings, log, readiness, connections, billing, host }),
-    },
+      },
+      ({ role: { settings, log }, ...dependencies }) => new Shutdown({ settings, log, ...dependencies }),
+    ),
   ],
 })
 export class GatewayModule {}

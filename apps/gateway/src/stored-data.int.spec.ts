@@ -25,7 +25,7 @@ import { verify } from '#audit';
 import { StoreClock } from '#connectors';
 import { type AccountEvent, accountCodec, accountDecider } from '#domain';
 import { fold } from '#kernel';
-import { createTestDatabase, type TestDatabase, TestWorld, Wiretap } from '#testing';
+import { createTestDatabase, createTestRuntime, type TestDatabase, TestWorld, Wiretap } from '#testing';
 import { toVideoId } from '../../../libs/application/src/media/videos/request-video.ts';
 import {
   type Exchange,
@@ -165,7 +165,7 @@ describe('a read', () => {
   });
 
   test('decrypts the secrets in events', async () => {
-    const secrets = new Secrets(Buffer.from(clients.masterKey, 'hex'));
+    const secrets = new Secrets(createTestRuntime(), Buffer.from(clients.masterKey, 'hex'));
     const rows = await select(`select type, data from es.events where data::text like '%"box":%' order by position`);
     const opened = rows.map(({ type, data }) => [type, secrets.open((data as { secret: never }).secret)]);
     const secret = new URL(clients.walletUrl).searchParams.get('secret');
@@ -340,7 +340,7 @@ describe('a video that waits for its provider', () => {
   });
 
   test('has an id that is derived from its request', async () => {
-    const secrets = new Secrets(Buffer.from(clients.masterKey, 'hex'));
+    const secrets = new Secrets(createTestRuntime(), Buffer.from(clients.masterKey, 'hex'));
     const rows = await select("select stream, metadata from es.events where type = 'VideoRequested'");
     const ids = rows.map(({ metadata }) => toVideoId(String((metadata as Row).$correlationId), secrets));
     expect(rows.map(({ stream }) => stream)).toEqual(ids.map((id) => `video-${id}`));

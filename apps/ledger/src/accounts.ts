@@ -1,9 +1,11 @@
 /** Accounts that the operator opens and lists. */
+
 import type pg from 'pg';
 import { generateCreditId, toAccountIds } from '#application';
 import { isAccountName, toAccountNameStreamId } from '#domain';
 import { type Foundation, StartError } from '#foundation';
 import { formatUsd, type PicoUsd } from '#kernel';
+import { nodeRandomness } from '#runtime';
 import { READ_MODELS_LAG, waitForReadModels } from './find-account.ts';
 import { withOperator } from './operator.ts';
 import { runAsOperator } from './run-as-operator.ts';
@@ -31,7 +33,7 @@ export async function createAccount(
   await withOperator(foundation, actorName, async ({ streams, secrets, actor }) => {
     const nameId = toAccountNameStreamId(name);
     if (await streams.accountNames.read(nameId)) throw new StartError(`An account named "${name}" already exists.`);
-    const creditId = generateCreditId();
+    const creditId = generateCreditId(nodeRandomness);
     const [accountId] = toAccountIds(creditId, secrets);
     const at = new Date().toISOString();
     // If the process dies between the two events, an empty account remains that nobody can use, and the name is free.

@@ -1,10 +1,12 @@
 /** How commands find the account that a person names. */
+
 import type pg from 'pg';
 import { createStreams, Secrets, toAccountIds, toMasterKeyId } from '#application';
 import { ACCOUNT, isAccountName, toAccountNameStreamId } from '#domain';
 import { assertKeyRingComplete, type Foundation, findMasterKeys, StartError } from '#foundation';
 import { NO_SNAPSHOTS, toStreamName } from '#kernel';
 import { ProjectionProgress } from '#projections';
+import { nodeRandomness } from '#runtime';
 import { withPool } from './with-pool.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -89,7 +91,7 @@ async function resolveAccountId(foundation: Foundation, idOrCreditId: string): P
   const { settings, store, databaseUrl } = foundation;
   const name = idOrCreditId.toLowerCase();
   const [masterKey, ...otherKeys] = await findMasterKeys(settings);
-  const ids = masterKey ? toAccountIds(name, new Secrets(masterKey, otherKeys)) : [];
+  const ids = masterKey ? toAccountIds(name, new Secrets(nodeRandomness, masterKey, otherKeys)) : [];
   for (const id of [name, ...ids]) if (await store.readHead(toStreamName(ACCOUNT, id))) return id;
   const keyIds = masterKey ? [masterKey, ...otherKeys].map(toMasterKeyId) : [];
   await withPool(databaseUrl, (pool) => assertKeyRingComplete(pool, keyIds));

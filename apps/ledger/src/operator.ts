@@ -1,10 +1,12 @@
 /** What the commands need with which an operator opens, funds and restricts accounts. */
+
 import { userInfo } from 'node:os';
 import type pg from 'pg';
 import { createStreams, Secrets, type Streams, toMasterKeyId } from '#application';
 import type { Actor } from '#domain';
 import { PostgresSnapshots } from '#eventstore';
 import { assertKeyRingComplete, type Foundation, findMasterKeys, StartError } from '#foundation';
+import { nodeRandomness } from '#runtime';
 import { withPool } from './with-pool.ts';
 
 const MAX_ACTOR_CHARACTERS = 100;
@@ -51,7 +53,7 @@ async function openSecrets({ settings }: Foundation, pool: pg.Pool): Promise<Sec
   const inUse = await assertKeyRingComplete(pool, [masterKey, ...otherKeys].map(toMasterKeyId));
   if (!inUse.some(({ id }) => id === toMasterKeyId(masterKey)))
     throw new StartError('The first key of MASTER_KEY is not in use here yet: start a gateway with it first.');
-  return new Secrets(masterKey, otherKeys, inUse[0]?.id);
+  return new Secrets(nodeRandomness, masterKey, otherKeys, inUse[0]?.id);
 }
 
 /**

@@ -3,12 +3,12 @@ import { createStreams, PaymentRegistry } from '#application';
 import { MemoryEventStore } from '#eventstore';
 import type { Foundation } from '#foundation';
 import { createRootCause, NO_SNAPSHOTS, parseUsd } from '#kernel';
-import { createFullPayment, createIssuedInvoice } from '#testing';
+import { createFullPayment, createIssuedInvoice, createTestRuntime } from '#testing';
 import { FakeClock } from '../../../libs/testing/src/fake-clock.ts';
 import { closeContests, creditExcess, printPayments, recordExcessRefund } from './payments.ts';
 
 const invoice = createIssuedInvoice();
-const runtime = { generateId: () => crypto.randomUUID(), sleep: async () => {}, reportError: () => {} };
+const runtime = createTestRuntime({ sleep: async () => {} });
 const NO_CONTEST = '0 payments were reported for another top-up or challenge, which got nothing';
 const NOTHING = '0 payments exceed the maximum of their method: 0 USD are owed';
 const OWED = [

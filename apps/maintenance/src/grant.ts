@@ -1,10 +1,10 @@
 import '#foundation/node-version';
-import { setTimeout as delay } from 'node:timers/promises';
 import { grantEventStoreDbAccess, parseEventStoreDbAddress } from '#eventstore';
 import { findMissingRight, readSetting, SETTINGS, StartError } from '#foundation';
 import { createProgram, runMain } from '#foundation/command-line';
 import { optional, SettingError, secret } from '#foundation/program';
 import { retry, StoreUnavailableError } from '#kernel';
+import { nodeRandomness, nodeTimers } from '#runtime';
 import { listDatabases } from './databases.ts';
 import { grantRights, listMissingRights, type RoleNames } from './postgres-roles.ts';
 
@@ -81,7 +81,8 @@ async function grantWhenAvailable(address: string, password: string): Promise<vo
   const deadline = performance.now() + GRANT_TIMEOUT_MS;
   await retry(() => grantEventStoreDbAccess(address, { username: ADMIN_USERNAME, password }), {
     ...BACKOFF,
-    sleep: delay,
+    chance: nodeRandomness.chance,
+    sleep: nodeTimers.sleep,
     shouldRetry: (error) => error instanceof StoreUnavailableError && performance.now() <= deadline,
   });
 }

@@ -6,6 +6,7 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { ChatChunkCollector, MAX_EVENT_CHARACTERS, SSE_DONE } from '#application/messages';
 import { isJsonObject, type JsonObject, withTimeout } from '#kernel';
+import { nodeTimers } from '#runtime';
 import { parseJson } from './gateway-client.ts';
 import { INCOMPLETE_RESPONSE, ProxyError, parseErrorBody } from './proxy-error.ts';
 
@@ -138,7 +139,7 @@ async function drainRest(source: AsyncIterator<Uint8Array>): Promise<void> {
   const drained = (async () => {
     while (!(await source.next()).done);
   })().catch(() => {}); // the completion is complete
-  await withTimeout(DRAIN_TIMEOUT_MS, drained, () => {});
+  await withTimeout(nodeTimers, DRAIN_TIMEOUT_MS, drained, () => {});
 }
 
 function createIncompleteResponseError(message: string): ProxyError {

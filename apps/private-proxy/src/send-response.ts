@@ -2,11 +2,13 @@
  * Sends error responses and event streams to callers. An idle stream gets keep-alive events. An interrupted stream ends
  * with an error event.
  */
+
 import type { OutgoingHttpHeaders } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { FastifyReply } from 'fastify';
 import { interruptAfter } from '#foundation/program';
 import { withTimeout } from '#kernel';
+import { nodeTimers } from '#runtime';
 import type { ClientProtocol } from './protocols/client-protocol.ts';
 import { ProxyError, UNEXPECTED_ERROR } from './proxy-error.ts';
 
@@ -110,7 +112,7 @@ function recordError(error: unknown, logFields: RequestLogFields): ProxyError {
 async function* withPings(events: AsyncGenerator<string>, keepAlive: string): AsyncGenerator<string> {
   try {
     for (let next = events.next(); ; ) {
-      const event = await withTimeout(PING_INTERVAL_MS, next, () => undefined);
+      const event = await withTimeout(nodeTimers, PING_INTERVAL_MS, next, () => undefined);
       if (event?.done) return;
       yield event?.value ?? keepAlive;
       if (event) next = events.next();

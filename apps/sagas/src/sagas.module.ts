@@ -64,14 +64,24 @@ const LEADER_TASKS = Symbol('workflows and sweeps');
     },
     {
       provide: AutoTopupInvoices,
-      inject: [Streams, PaymentMethods, ExchangeRates, Clock],
-      useFactory: (streams: Streams, paymentMethods: PaymentMethods, rates: ExchangeRates, clock: Clock) =>
-        new AutoTopupInvoices(streams.topups, new CreateTopupHandler(streams, paymentMethods, rates, clock)),
+      inject: [Streams, PaymentMethods, ExchangeRates, Clock, Foundation],
+      useFactory: (
+        streams: Streams,
+        paymentMethods: PaymentMethods,
+        rates: ExchangeRates,
+        clock: Clock,
+        { runtime }: Foundation,
+      ) =>
+        new AutoTopupInvoices(
+          streams.topups,
+          new CreateTopupHandler({ streams, paymentMethods, rates, clock, runtime }),
+        ),
     },
     {
       provide: VideoRequestStore,
-      inject: [FileStore, Secrets],
-      useFactory: (files: FileStore, secrets: Secrets) => new VideoRequestStore(files, secrets),
+      inject: [FileStore, Secrets, Foundation],
+      useFactory: (files: FileStore, secrets: Secrets, { runtime }: Foundation) =>
+        new VideoRequestStore(files, secrets, runtime),
     },
     {
       provide: VideoResults,

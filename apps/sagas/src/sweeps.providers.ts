@@ -20,7 +20,7 @@ export const sweepProviders: readonly Provider[] = [
     useFactory: (foundation: Foundation, pool: pg.Pool, files: FileStore, clock: Clock): LeaderTask => ({
       name: 'file-expiry',
       probe: createSweepProbe(foundation, pool),
-      run: ({ signal }) => [expireFiles({ files, clock, reportError: foundation.runtime.reportError }, signal)],
+      run: ({ signal }) => [expireFiles({ files, clock, runtime: foundation.runtime }, signal)],
     }),
   },
   {
@@ -34,7 +34,7 @@ export const sweepProviders: readonly Provider[] = [
           {
             payers: new HoldCommandRouter(streams),
             clock,
-            reportError: foundation.runtime.reportError,
+            runtime: foundation.runtime,
             findOverduePayers: (now) => findPayersWithOverdueHolds(pool, now),
             findStaleProcesses: () => findStaleProcesses(pool),
             findPayersByOwner: (owners) => findPayersByHoldOwner(pool, owners),
@@ -64,7 +64,7 @@ export const sweepProviders: readonly Provider[] = [
             {
               challenges,
               clock,
-              reportError: runtime.reportError,
+              runtime,
               unclaimedAfterDays,
               findUnclaimed: (before) => findUnclaimedChallenges(pool, before),
               onForfeit: (forfeited) =>

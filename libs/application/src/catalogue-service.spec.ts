@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { Catalogue, parseModels } from '#catalogue';
 import { MemoryEventStore } from '#eventstore';
 import { NO_SNAPSHOTS } from '#kernel';
-import { createTestEndpoint, createTestModel } from '#testing';
+import { createTestEndpoint, createTestModel, createTestRuntime } from '#testing';
 import { CatalogueService } from './catalogue-service.ts';
 import { Clock } from './clock.ts';
 import { createStreams, type PriceLists } from './streams.ts';
@@ -44,7 +43,7 @@ const costOf = (catalogue: Catalogue | undefined) => {
  * versions of the price lists that were read.
  */
 async function replaced(first: Catalogue, ...others: readonly Catalogue[]) {
-  const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
+  const runtime = createTestRuntime({ sleep: async () => {} });
   const store = new MemoryEventStore();
   const { priceLists } = createStreams(store, NO_SNAPSHOTS, runtime);
   const reads: string[] = [];
@@ -102,7 +101,7 @@ describe('the catalogue of a day', () => {
   const listIds = ({ models }: Catalogue) => models.map(({ id }) => id);
 
   async function openOnLastDay() {
-    const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
+    const runtime = createTestRuntime({ sleep: async () => {} });
     const { priceLists } = createStreams(new MemoryEventStore(), NO_SNAPSHOTS, runtime);
     const calendar = { now: LAST_DAY, nowMs: () => calendar.now };
     const dependencies = { providers: vendors, priceLists, clock: new Noon(), calendar };

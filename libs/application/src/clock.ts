@@ -30,13 +30,6 @@ export abstract class Clock {
   }
 }
 
-/** The clock of this host: for tests and benchmarks, whose processes do not share their event store. */
-export class SystemClock extends Clock {
-  nowMs(): number {
-    return Date.now();
-  }
-}
-
 /**
  * Formats instants, most of them close to the previous one. The last instant and its second are cached, because
  * formatting a date takes as long as deciding a command.

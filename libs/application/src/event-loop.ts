@@ -1,5 +1,5 @@
 /** Divides long work, so that it does not hold the event loop. All such work of the process takes turns. */
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Timers } from '#kernel';
 
 /** Maximum time of one part of long work. A request needs several turns of the event loop, so it is short. */
 const MAX_PART_MS = 2;
@@ -8,24 +8,35 @@ const PAUSE_MS = 4;
 /** A multiple of 3 and of 4, so that sections of bytes are complete in base64, and sections of base64 in bytes. */
 const SECTION_LENGTH = 48 * 1024;
 
+/** The timers of this process. Without them nothing else needs the event loop, and work has no pauses. */
+let timers: Timers | undefined;
 let lastSlot: Promise<unknown> = Promise.resolve();
 
+/**
+ * Lets long work leave time for the other work of this process. Called once, when the process starts.
+ * @param processTimers undefined if there is no other work, or its time is simulated
+ */
+export function shareEventLoop(processTimers: Timers | undefined): void {
+  timers = processTimers;
+}
+
 /** Resolves after a pause, and after the pauses of earlier callers: so long work takes a third of the time in total. */
-function waitForSlot(): Promise<void> {
-  const slot = lastSlot.then(() => delay(PAUSE_MS));
+function waitForSlot({ sleep }: Timers): Promise<void> {
+  const slot = lastSlot.then(() => sleep(PAUSE_MS));
   lastSlot = slot;
   return slot;
 }
 
 /** Limits the parts of one task. */
 export class WorkParts {
-  private startedAt = performance.now();
+  private startedAt = timers?.now() ?? 0;
 
   /** To be awaited between two short steps of the work; undefined if there is time for another step. */
   rest(): Promise<void> | undefined {
-    if (performance.now() - this.startedAt < MAX_PART_MS) return undefined;
-    return waitForSlot().then(() => {
-      this.startedAt = performance.now();
+    const current = timers;
+    if (!current || current.now() - this.startedAt < MAX_PART_MS) return undefined;
+    return waitForSlot(current).then(() => {
+      this.startedAt = current.now();
     });
   }
 }

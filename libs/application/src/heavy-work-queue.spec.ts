@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { createTestRuntime } from '#testing';
 import { replaceDelays } from '../../testing/src/replace-delays.ts';
 import { HeavyWorkQueue } from './heavy-work-queue.ts';
 
@@ -29,7 +30,7 @@ function workFor(milliseconds: number): number {
 
 /** @returns the pauses after one step and after its body */
 async function measurePauses(stepMs: number, bytes: number): Promise<number[]> {
-  const queue = new HeavyWorkQueue();
+  const queue = new HeavyWorkQueue(createTestRuntime());
   await queue.run('a', bytes, [() => workFor(stepMs)]);
   await queue.run('b', 0, []);
   return pauses.slice(0, 2);
@@ -38,7 +39,7 @@ async function measurePauses(stepMs: number, bytes: number): Promise<number[]> {
 const work = () => 1;
 
 test('an owner with one body waits for one body of another owner, not for all of them', async () => {
-  const queue = new HeavyWorkQueue();
+  const queue = new HeavyWorkQueue(createTestRuntime());
   const order: string[] = [];
   const run = (owner: string) => queue.run(owner, 1, [work]).then(() => order.push(owner));
   await Promise.all([run('attacker'), run('attacker'), run('attacker'), run('attacker'), run('customer')]);
@@ -63,7 +64,7 @@ test('a step that takes very long, because the host was suspended, has a limited
 
 /** @returns how long after a step the next body of another owner starts, and then the next body of the same owner */
 async function measureRests(stepMs: number) {
-  const queue = new HeavyWorkQueue();
+  const queue = new HeavyWorkQueue(createTestRuntime());
   const startsAt: number[] = [];
   const stepEnd = nowMs + stepMs;
   const measure = () => startsAt.push(nowMs - stepEnd);
@@ -94,13 +95,13 @@ test('each step gets the result of the one before it, in a turn of its own', asy
     turns.push(turn);
     return input + 1;
   };
-  expect(await new HeavyWorkQueue().run('a', 1, [step, step, step])).toBe(3);
+  expect(await new HeavyWorkQueue(createTestRuntime()).run('a', 1, [step, step, step])).toBe(3);
   clearImmediate(timer);
   expect(new Set(turns).size).toBe(3);
 });
 
 test('an error reaches the owner of the work, and the next work runs', async () => {
-  const queue = new HeavyWorkQueue();
+  const queue = new HeavyWorkQueue(createTestRuntime());
   const fail = () => {
     throw new Error('broken');
   };

@@ -1,8 +1,7 @@
 /** Spreads work that cannot be interrupted over time, so that the event loop serves other requests in between. */
 import { channel } from 'node:diagnostics_channel';
-import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import { limitEntries } from '#kernel';
+import { limitEntries, type Timers } from '#kernel';
 import { OwnerQueue } from './owner-queue.ts';
 
 /** After each step and each body, other requests have the event loop for at least this many times as long as it takes. */
@@ -41,6 +40,8 @@ export class HeavyWorkQueue {
   private readonly restEnds = new LRUCache<string, number>(limitEntries(MAX_RESTING_OWNERS));
   private last: Promise<unknown> = Promise.resolve();
 
+  constructor(private readonly timers: Pick<Timers, 'now' | 'sleep'>) {}
+
   /**
    * Runs the steps one after the other, when their time comes. Each owner has one body in the queue at a time, and
    * there is a pause after each step and after each body. So another owner waits for one body of each owner at most,
@@ -51,25 +52,25 @@ export class HeavyWorkQueue {
    */
   run(owner: string, bytes: number, steps: readonly WorkStep[]): Promise<unknown> {
     return this.owners.run(owner, async () => {
-      const restMs = this.getRestEnd(owner) - performance.now();
-      if (restMs > 0) await delay(restMs);
+      const restMs = this.getRestEnd(owner) - this.timers.now();
+      if (restMs > 0) await this.timers.sleep(restMs);
       return this.runNext(owner, bytes, steps);
     });
   }
 
   private getRestEnd(owner: string): number {
-    return Math.max(this.restEnds.get(owner) ?? 0, performance.now());
+    return Math.max(this.restEnds.get(owner) ?? 0, this.timers.now());
   }
 
   private runNext(owner: string, bytes: number, steps: readonly WorkStep[]): Promise<unknown> {
     let finalPauseMs = (bytes / BYTES_PER_MIB) * OTHER_MS_PER_MIB * MIN_PAUSE_FACTOR;
     let pauseMs = 0;
     const runStep = (step: WorkStep, input: unknown): unknown => {
-      const startedAt = performance.now();
+      const startedAt = this.timers.now();
       try {
         return step(input as never);
       } finally {
-        const stepMs = performance.now() - startedAt;
+        const stepMs = this.timers.now() - startedAt;
         stepChannel.publish({ elapsedMs: stepMs });
         pauseMs = Math.min(stepMs * Math.max(MIN_PAUSE_FACTOR, stepMs * PAUSE_FACTOR_PER_MS), MAX_PAUSE_MS);
         finalPauseMs += pauseMs;
@@ -81,11 +82,11 @@ export class HeavyWorkQueue {
       let value: unknown;
       for (const step of steps) {
         value = runStep(step, value);
-        await delay(pauseMs);
+        await this.timers.sleep(pauseMs);
       }
       return value;
     });
-    this.last = result.catch(() => {}).then(() => delay(finalPauseMs)); // the caller gets its error
+    this.last = result.catch(() => {}).then(() => this.timers.sleep(finalPauseMs)); // the caller gets its error
     return result;
   }
 }

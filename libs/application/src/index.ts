@@ -76,7 +76,7 @@ export {
   ProofVerifier,
   type VerifiedProof,
 } from './challenges/proofs.ts';
-export { Clock, SystemClock } from './clock.ts';
+export { Clock } from './clock.ts';
 export { getByPath } from './data/field-paths.ts';
 export { parseDataLookup } from './data/parse-data-lookup.ts';
 export {
@@ -102,7 +102,7 @@ export {
   toUpstreamError,
   UpstreamError,
 } from './errors.ts';
-export { divide, WorkParts } from './event-loop.ts';
+export { divide, shareEventLoop, WorkParts } from './event-loop.ts';
 export { HeavyWorkQueue, MAX_SMALL_JSON_BYTES, type WorkStep } from './heavy-work-queue.ts';
 export { type ChatBody, disablesReasoning, type Reasoning } from './inference/chat/chat-body.ts';
 export { MIN_RESPONSES_OUTPUT_TOKENS } from './inference/chat/chat-quote.ts';

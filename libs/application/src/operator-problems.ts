@@ -69,14 +69,12 @@ export class OperatorProblems {
   private findCatalogue: () => ServedCatalogue | undefined = () => undefined;
 
   /**
-   * @param reportError gets each problem once until it has ended, as an `ActionRequiredError`
+   * @param runtime its `reportError` gets each problem once until it has ended, as an `ActionRequiredError`
    * @param getVariable returns the environment variable that sets a setting: its own, or that of its file
-   * @param now the time in milliseconds
    */
   constructor(
-    private readonly reportError: Runtime['reportError'],
+    private readonly runtime: Pick<Runtime, 'now' | 'reportError'>,
     private readonly getVariable = (setting: string) => setting,
-    private readonly now: () => number = () => performance.now(),
   ) {}
 
   /** From now on, names the models of a catalogue that no longer can be served. */
@@ -115,12 +113,15 @@ export class OperatorProblems {
    */
   createMonitor(service: string, description: string, setting: string): ServiceMonitor {
     const isCurrent = () => this.monitors.get(service) === monitor;
-    const rest = new Rest(this.now);
+    const rest = new Rest(this.runtime.now);
     const lastReports = new Map<OperatorProblemReason, number>();
     const report = (reason: OperatorProblemReason) => {
-      lastReports.set(reason, this.now());
+      lastReports.set(reason, this.runtime.now());
       const problem = `${description} ${describeProblem(reason)} (${this.getVariable(setting)})`;
-      this.reportError(problem, new ActionRequiredError(formatAdvice(reason, this.findUnservedModels(service))));
+      this.runtime.reportError(
+        problem,
+        new ActionRequiredError(formatAdvice(reason, this.findUnservedModels(service))),
+      );
     };
     const monitor: ServiceMonitor = {
       recordSuccess: () => {
@@ -138,7 +139,7 @@ export class OperatorProblems {
         const isOutage = scope === 'service' || reason === 'credential';
         const isReported = isOutage
           ? this.outages.get(service) === reason
-          : this.now() - (lastReports.get(reason) ?? Number.NEGATIVE_INFINITY) < REPEAT_MS;
+          : this.runtime.now() - (lastReports.get(reason) ?? Number.NEGATIVE_INFINITY) < REPEAT_MS;
         if (isOutage) this.outages.set(service, reason);
         if (!isReported) report(reason);
       },

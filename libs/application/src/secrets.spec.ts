@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import { ChallengeTokens, LinkSigner, Secrets, SystemClock, VideoWebhooks } from '#application';
-import { countPauses } from '#testing';
+import { ChallengeTokens, LinkSigner, Secrets, VideoWebhooks } from '#application';
+import { countPauses, createTestRuntime, SystemClock } from '#testing';
 
 const [older, newer] = [randomBytes(32), randomBytes(32)];
-const before = new Secrets(older);
+const before = new Secrets(createTestRuntime(), older);
 const oldest = before.keyId;
-const widened = new Secrets(older, [newer], oldest);
-const switched = new Secrets(newer, [older], oldest);
-const narrowed = new Secrets(newer);
+const widened = new Secrets(createTestRuntime(), older, [newer], oldest);
+const switched = new Secrets(createTestRuntime(), newer, [older], oldest);
+const narrowed = new Secrets(createTestRuntime(), newer);
 /** During a key rotation, processes of two successive steps run at the same time. */
 const sideBySide = [
   [before, widened],
@@ -25,7 +25,7 @@ test('opens and finds the secrets of other processes during a key rotation', asy
 });
 
 test('uses replaced keys, also in lists of purpose keys that it returned before', () => {
-  const secrets = new Secrets(older);
+  const secrets = new Secrets(createTestRuntime(), older);
   const purposeKeys = secrets.derivePurposeKeys('purpose');
 
   secrets.replaceKeys(switched);

@@ -1,7 +1,10 @@
-import { createCipheriv, createDecipheriv, createHash, hash, hkdfSync, randomBytes, randomInt } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, hash, hkdfSync } from 'node:crypto';
+import type { Randomness } from '#kernel';
 import { divide, WorkParts } from './event-loop.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+/** Values of a byte that are a multiple of 62: each letter has as many of them as any other. */
+const UNBIASED_VALUES = 256 - (256 % BASE62.length);
 /** 62²² > 2¹³⁰. Clients check for exactly this length. */
 const KEY_LENGTH = 22;
 const NONCE_BYTES = 12;
@@ -46,10 +49,16 @@ export class Secrets {
   private readonly purposeKeys = new Map<string, Buffer[]>();
 
   /**
+   * @param randomness source of nonces, API keys and other ids that must not be guessed
    * @param masterKey 32 random bytes, like each of the others
    * @param oldest id of the key that this installation has had for longest, at any place in the ring
    */
-  constructor(masterKey: Buffer, otherMasterKeys: readonly Buffer[] = [], oldest = toMasterKeyId(masterKey)) {
+  constructor(
+    readonly randomness: Randomness,
+    masterKey: Buffer,
+    otherMasterKeys: readonly Buffer[] = [],
+    oldest = toMasterKeyId(masterKey),
+  ) {
     this.keyRing = [deriveRingKey(masterKey), ...otherMasterKeys.map(deriveRingKey)];
     this.oldest = this.keyRing.find(({ id }) => id === oldest) ?? this.keyRing[0];
   }
@@ -82,7 +91,7 @@ export class Secrets {
   }
 
   generateApiKey(): string {
-    return `sk-${generateBase62(KEY_LENGTH)}`;
+    return `sk-${generateBase62(this.randomness, KEY_LENGTH)}`;
   }
 
   /**
@@ -122,7 +131,7 @@ export class Secrets {
   }
 
   seal(secret: string): SealedSecretBox {
-    const { nonce, cipher } = createSealer(this.keyRing[0]);
+    const { nonce, cipher } = this.createSealer();
     const box = Buffer.concat([nonce, cipher.update(secret, 'utf8'), cipher.final(), cipher.getAuthTag()]);
     return { key: this.keyId, box: box.toString('base64') };
   }
@@ -139,7 +148,7 @@ export class Secrets {
    * `openBytes` tries each one.
    */
   async sealBytes(...content: readonly Uint8Array[]): Promise<Buffer> {
-    const { nonce, cipher } = createSealer(this.keyRing[0]);
+    const { nonce, cipher } = this.createSealer();
     const size = content.reduce((sum, { length }) => sum + length, 0);
     const box = Buffer.allocUnsafe(NONCE_BYTES + size + TAG_BYTES);
     let end = nonce.copy(box);
@@ -147,6 +156,11 @@ export class Secrets {
     cipher.final(); // has no bytes in this mode
     cipher.getAuthTag().copy(box, end);
     return box;
+  }
+
+  private createSealer() {
+    const nonce = Buffer.from(this.randomness.generateBytes(NONCE_BYTES));
+    return { nonce, cipher: createCipheriv('aes-256-gcm', this.keyRing[0].sealKey, nonce) };
   }
 
   /**
@@ -172,11 +186,6 @@ function hashWithKey(text: string, { hashKey }: RingKey): string {
   return hash('sha256', hashKey + text, 'base64url');
 }
 
-function createSealer({ sealKey }: RingKey) {
-  const nonce = randomBytes(NONCE_BYTES);
-  return { nonce, cipher: createCipheriv('aes-256-gcm', sealKey, nonce) };
-}
-
 function createUnsealer(box: Buffer, { sealKey }: RingKey) {
   return createDecipheriv('aes-256-gcm', sealKey, box.subarray(0, NONCE_BYTES)).setAuthTag(box.subarray(-TAG_BYTES));
 }
@@ -196,7 +205,11 @@ async function unsealBytes(box: Buffer, key: RingKey): Promise<Buffer> {
   return bytes;
 }
 
-/** Generates random text without bias: `randomInt` tries again if a byte would favour some letters. */
-export function generateBase62(length: number): string {
-  return Array.from({ length }, () => BASE62[randomInt(BASE62.length)]).join('');
+/** Generates random text without bias: a byte that would favour some letters is not used. */
+export function generateBase62({ generateBytes }: Pick<Randomness, 'generateBytes'>, length: number): string {
+  let text = '';
+  while (text.length < length)
+    for (const byte of generateBytes(length - text.length))
+      if (byte < UNBIASED_VALUES) text += BASE62[byte % BASE62.length];
+  return text;
 }

@@ -14,7 +14,7 @@ import {
   StreamStateCache,
   type StreamStateReader,
 } from '#kernel';
-import { createCharge, sampleCases } from '#testing';
+import { createCharge, createTestRuntime, sampleCases } from '#testing';
 
 /** The estimate of a stream, divided by its memory. */
 const MIN_RATIO = 0.85; // docs/security.md states this limit: the real size is less than a fifth larger
@@ -130,9 +130,9 @@ const collectGarbage = createGarbageCollector();
 
 /** Returns the estimated memory of `count` streams, divided by what they take on the heap. */
 async function compare(count: number, { store, snapshots }: Stores, read: (streams: Streams) => Promise<unknown>) {
-  const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
+  const runtime = createTestRuntime({ sleep: async () => {} });
   const cache = new StreamStateCache();
-  const streams = createStreams(store, snapshots, runtime, cache);
+  const streams = createStreams(store, snapshots, runtime, { cache });
   await read(streams); // what is compiled or cached at the first use does not count
   const [bytesBefore, estimatedBefore] = [collectGarbage(), cache.bytes];
   for (let i = 1; i < count; i++) await read(streams);

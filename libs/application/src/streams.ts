@@ -146,17 +146,21 @@ export abstract class Streams {
   abstract readonly refusedRequests: RefusedRequests;
 }
 
-/**
- * Creates the write paths of a process. Each process creates them once, because they own the cached stream states.
- * @param cache limits the memory of the cached states
- */
+export interface StreamsOptions {
+  /** Limits the memory of the cached states. */
+  readonly cache?: StreamStateCache;
+  /** As in `StreamCommandQueueOptions`. */
+  readonly eventsPerSnapshot?: number;
+}
+
+/** Creates the write paths of a process. Each process creates them once, because they own the cached stream states. */
 export function createStreams(
   store: EventStore,
   snapshots: SnapshotStore,
   runtime: Runtime,
-  cache = new StreamStateCache(),
+  { cache = new StreamStateCache(), ...snapshotOptions }: StreamsOptions = {},
 ): Streams {
-  const shared = { store, runtime, cache };
+  const shared = { store, runtime, cache, ...snapshotOptions };
   const accountSnapshots = { store: snapshots, codec: accountCodec };
   const measured = { snapshots: accountSnapshots, estimateBytes: estimateAccountBytes };
   return {

@@ -18,11 +18,7 @@ beforeEach(async () => {
   server = new StubServer();
   const baseUrl = await server.listen();
   [nowMs, reports] = [0, []];
-  problems = new OperatorProblems(
-    (problem) => void reports.push(problem),
-    undefined,
-    () => nowMs,
-  );
+  problems = new OperatorProblems({ reportError: (problem) => void reports.push(problem), now: () => nowMs });
   const configs = readProviders();
   const connections = configs.map(({ slug }) => [slug, { baseUrl, credential: 'secret-of-the-operator' }] as const);
   const timeouts = { connectTimeoutMs: 60_000, idleTimeoutMs: 60_000 };

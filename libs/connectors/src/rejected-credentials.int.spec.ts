@@ -12,6 +12,7 @@ import {
 } from '#connectors';
 import type { CoinTerms } from '#domain';
 import { ActionRequiredError } from '#kernel';
+import { nodeRandomness } from '#runtime';
 import { respondWithJson, type StubHandler, StubServer } from '../../testing/src/servers/stub-server.ts';
 import { toUpstreamErrorFromResponse } from './http/json-http-client.ts';
 import { toDataError } from './providers/data/error-message.ts';
@@ -40,11 +41,10 @@ beforeEach(async () => {
   opened.defer(() => server.close());
   url = await server.listen();
   reports = [];
-  rejected = new OperatorProblems(
-    (problem, error) => void reports.push([problem, error]),
-    undefined,
-    () => nowMs,
-  );
+  rejected = new OperatorProblems({
+    reportError: (problem, error) => void reports.push([problem, error]),
+    now: () => nowMs,
+  });
 });
 afterEach(() => opened.disposeAsync());
 
@@ -240,7 +240,7 @@ test('a bucket is listed while it rejects its credentials', async () => {
   const credentials = { accessKeyId: 'id', secretAccessKey: SECRET };
   const store = await S3Files.open({ bucket: 'b', endpoint: url, region: 'us-east-1', credentials, monitor });
   opened.defer(() => store.close());
-  const file = { id: generateFileId('gen', 0), n: 0 };
+  const file = { id: generateFileId(nodeRandomness, 'gen', 0), n: 0 };
   server.handler = (response) => void response.writeHead(403).end();
   await expect(store.find(file)).rejects.toThrow(FileStoreUnavailableError);
   expect(list()).toEqual(['s3']);

@@ -1,4 +1,5 @@
 import { withStoreTimeout } from '#kernel';
+import { nodeTimers } from '#runtime';
 
 /** How long a caller waits for a response of the store. */
 export const CALLER_TIMEOUT_MS = 4_000;
@@ -8,5 +9,5 @@ export const CALLER_TIMEOUT_MS = 4_000;
  * @throws StoreUnavailableError if the read takes longer than `CALLER_TIMEOUT_MS`; any error of the read
  */
 export function withCallerTimeout<Result>(promise: Promise<Result>): Promise<Result> {
-  return withStoreTimeout(CALLER_TIMEOUT_MS, promise);
+  return withStoreTimeout(nodeTimers, CALLER_TIMEOUT_MS, promise);
 }

@@ -20,8 +20,14 @@ export class MemoryEventStore implements EventStore {
   private readonly streams = new Map<string, StoredEvent[]>();
   private readonly waiters = new Set<() => void>();
 
-  /** @param streamPrefixes prefixes of the stream names that may be appended to */
-  constructor(private readonly streamPrefixes: readonly string[] = ['']) {}
+  /**
+   * @param streamPrefixes prefixes of the stream names that may be appended to
+   * @param getTime returns the booking time of an event, ISO 8601
+   */
+  constructor(
+    private readonly streamPrefixes: readonly string[] = [''],
+    private readonly getTime = () => new Date().toISOString(),
+  ) {}
 
   async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
     if (events.length === 0) throw new RangeError('an append needs at least one event');
@@ -37,7 +43,7 @@ export class MemoryEventStore implements EventStore {
       const location = { stream, revision: existing.length + i, position: BigInt(this.log.length + i) };
       // Converted to JSON and back, as in every real store, so that tests detect data that JSON does not preserve.
       const stored = { data: JSON.parse(data), metadata: JSON.parse(metadata) };
-      return { id, type, ...stored, ...location, recordedAt: new Date().toISOString() };
+      return { id, type, ...stored, ...location, recordedAt: this.getTime() };
     });
     existing.push(...appended);
     this.log.push(...appended);

@@ -1,4 +1,5 @@
 import { withTimeout } from '#kernel';
+import { nodeTimers } from '#runtime';
 import type { Log } from './log.ts';
 
 /** How often a process that waits for its work says for what. */
@@ -21,6 +22,7 @@ export async function waitForDrain(work: Promise<unknown>, { log, limitMs, descr
   const reportTimer = setInterval(() => log.info(describe(), 'draining: waiting for running work'), REPORT_INTERVAL_MS);
   try {
     const hasEnded = await withTimeout(
+      nodeTimers,
       limitMs,
       work.then(() => true),
       () => false,

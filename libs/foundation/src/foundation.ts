@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { CATEGORIES, EVENT_SCHEMA } from '#domain';
 import {
   EventStoreAccessError,
@@ -11,6 +9,7 @@ import {
 } from '#eventstore';
 import { ActionRequiredError, type Runtime } from '#kernel';
 import { projectionMigrations } from '#projections';
+import { createNodeRuntime } from '#runtime';
 import { dropCachesNewerThanLog } from './drop-stale-caches.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 import { assertSameEventStore, originMigrations } from './event-store-identity.ts';
@@ -79,11 +78,7 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       log[level]({ err }, lacksRight ? `${problem}; the database user lacks a right: ${GRANT_ADVICE}` : problem);
     });
     resources.defer(() => reporter.close());
-    const runtime: Runtime = {
-      generateId: randomUUID,
-      sleep: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}), // aborted
-      reportError: reporter.report,
-    };
+    const runtime = createNodeRuntime(reporter.report);
     const which = settings.databaseUrl ? 'database in DATABASE_URL' : 'embedded database';
     const appliedMigrations = await startDeadline
       .waitFor(`the ${which}`, (step) => prepare(databaseUrl, settings, step))

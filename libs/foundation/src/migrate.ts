@@ -1,8 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { WRITE_CONTRACT } from '#eventstore';
 import { retry } from '#kernel';
 import { withClient } from '#postgres';
+import { nodeRandomness, nodeTimers } from '#runtime';
 import { assertContractAccepted, loadAcceptedContracts } from './accepted-contracts.ts';
 import { findMissingRight } from './missing-right.ts';
 import type { StartProgress } from './progress.ts';
@@ -269,7 +269,8 @@ async function retryWhileLocked(
 ): Promise<void> {
   await retry(work, {
     ...BACKOFF,
-    sleep: delay,
+    chance: nodeRandomness.chance,
+    sleep: nodeTimers.sleep,
     shouldRetry: (error) => {
       if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) return false;
       if (performance.now() > deadline)

@@ -1,5 +1,7 @@
 /** Detects that a leader cannot work, although its lease could be renewed: the lease has a connection of its own. */
+
 import { withTimeout } from '#kernel';
+import { nodeTimers } from '#runtime';
 
 /** How long a leader may make no progress. */
 const MAX_STALL_MS = 5_000;
@@ -80,7 +82,7 @@ export class StallDetector {
 
   private async probeInTime(): Promise<ReadonlyMap<string, ReaderProgress> | Error> {
     try {
-      return await withTimeout(this.probeTimeoutMs, this.probe(), () => new Error('no response in time'));
+      return await withTimeout(nodeTimers, this.probeTimeoutMs, this.probe(), () => new Error('no response in time'));
     } catch (error) {
       return error instanceof Error ? error : new Error(String(error));
     }

@@ -1,6 +1,8 @@
 /** One deadline for all steps of a start. What is not available yet is waited for, but not what waiting cannot change. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import { retry, StoreUnavailableError } from '#kernel';
+import { nodeRandomness } from '#runtime';
 import { StartError } from './start-error.ts';
 
 /** How often a start that waits says for what. */
@@ -78,6 +80,7 @@ export class StartDeadline {
     try {
       return await retry(() => attempt(step), {
         ...BACKOFF,
+        chance: nodeRandomness.chance,
         sleep: (waitMs) => delay(Math.min(waitMs, step.remainingMs), undefined, { signal: this.ended.signal }),
         shouldRetry: (error) => {
           if (!isTransient(error)) return false;

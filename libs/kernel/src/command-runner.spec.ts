@@ -20,6 +20,7 @@ import {
   UnknownOutcomeError,
   withUpcasting,
 } from '#kernel';
+import { createTestRuntime } from '#testing';
 
 type Added = Message<'Added', { readonly amount: number }>;
 type Add = Message<'Add', { readonly amount: number; readonly limit?: number }>;
@@ -36,6 +37,7 @@ const counter: Decider<Add, number, Added> = {
 
 let ids = 0;
 const runtime: Runtime & { readonly slept: number[]; readonly alarms: string[] } = {
+  ...createTestRuntime(),
   slept: [],
   alarms: [],
   generateId: () => `id-${ids++}`,

@@ -20,14 +20,17 @@ export {
   LeaseLostError,
   NO_SNAPSHOTS,
   NO_STREAM,
+  type Randomness,
   type Runtime,
   type Snapshot,
   type SnapshotStore,
   START_POSITION,
   StoreUnavailableError,
   type StreamHead,
+  type Timers,
   UnknownOutcomeError,
   type UnreadableEvent,
+  type WaitOptions,
 } from './ports.ts';
 export { isProgrammingError } from './programming-error.ts';
 export { type EventSink, pump } from './pump.ts';
@@ -43,7 +46,7 @@ export {
 export { withStoreTimeout } from './store-timeout.ts';
 export type { CommandOutcome } from './stream-command-queue.ts';
 export { type CachedStream, StreamStateCache } from './stream-state-cache.ts';
-export { withTimeout } from './timeout.ts';
+export { withAbortTimeout, withTimeout } from './timeout.ts';
 export {
   type DecodedEventStore,
   type EventSchema,

@@ -146,13 +146,37 @@ export class ActionRequiredError extends Error {
   override readonly name = 'ActionRequiredError';
 }
 
-/** Effects that the kernel does not perform itself, so that tests can replace them. */
-export interface Runtime {
+export interface WaitOptions {
+  /** Ends the wait early. */
+  readonly signal?: AbortSignal | undefined;
+  /** Whether the process may exit before the end of the wait; false by default. */
+  readonly isBackground?: boolean;
+}
+
+/** Time that passes, apart from the date. */
+export interface Timers {
+  /** Returns the milliseconds of a clock that is never set. Only the difference of two values has a meaning. */
+  now(): number;
+  /** Waits for this time, or until the signal aborts. */
+  sleep(milliseconds: number, options?: WaitOptions): Promise<void>;
+  /** Calls `work` after this time, unless the returned function is called before. */
+  startTimer(milliseconds: number, work: () => void, options?: Pick<WaitOptions, 'isBackground'>): () => void;
+}
+
+export interface Randomness {
+  /** Returns a number from 0 to below 1. Anyone may be able to predict it. */
+  chance(): number;
+  /** Returns a UUID that nobody can predict. */
   generateId(): string;
-  /** Waits for this time, or until `signal` aborts. */
-  sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
+  /** Returns bytes that nobody can predict, for keys and nonces. */
+  generateBytes(length: number): Uint8Array;
+}
+
+/**
+ * Time, randomness and reports of a process. Kernel, domain, application and sagas get these only from here, so that a
+ * simulation can run them in virtual time and repeat a run from its seed.
+ */
+export interface Runtime extends Timers, Randomness {
   /** Reports a failure that no caller waits for, such as a snapshot that could not be saved. */
   reportError(problem: string, error: unknown): void;
-  /** Returns a number from 0 to below 1 for the waits between attempts; `Math.random` by default. */
-  random?(): number;
 }

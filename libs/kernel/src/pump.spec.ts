@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
 import { BlockedByEventError, type EventBatch, type EventSink, pump, UnknownEventError, withUpcasting } from '#kernel';
 
-const quiet = { sleep: async () => {}, reportError: () => {}, random: () => 0 };
+const quiet = { sleep: async () => {}, reportError: () => {}, chance: () => 0 };
 
 async function filled(count: number): Promise<MemoryEventStore> {
   const store = new MemoryEventStore();

@@ -26,7 +26,7 @@ export async function pump(
   subscribe: (after: bigint, signal: AbortSignal) => AsyncIterable<EventBatch>,
   sink: EventSink,
   signal: AbortSignal,
-  runtime: Pick<Runtime, 'sleep' | 'reportError' | 'random'>,
+  runtime: Pick<Runtime, 'sleep' | 'reportError' | 'chance'>,
 ): Promise<void> {
   let failures = 0;
   let blockedPosition: bigint | undefined;
@@ -44,7 +44,7 @@ export async function pump(
       if (!blocked) runtime.reportError(`${sink.name} could not apply a batch; retrying`, error);
       else if (blocked.position !== blockedPosition) runtime.reportError(blocked.message, blocked);
       blockedPosition = blocked?.position;
-      await runtime.sleep(calculateBackoffMs({ ...BACKOFF, random: runtime.random }, failures++), signal);
+      await runtime.sleep(calculateBackoffMs({ ...BACKOFF, chance: runtime.chance }, failures++), { signal });
     }
   }
 }

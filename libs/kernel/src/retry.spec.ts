@@ -16,7 +16,7 @@ describe('a wait', () => {
   test('doubles up to its maximum, or grows by another factor', () => {
     const list = (backoff: object) =>
       [0, 1, 2, 3, 4, 5_000].map((failures) =>
-        calculateBackoffMs({ ...BACKOFF, random: () => 0, ...backoff }, failures),
+        calculateBackoffMs({ ...BACKOFF, chance: () => 0, ...backoff }, failures),
       );
     expect(list({})).toEqual([100, 200, 400, 800, 1_000, 1_000]);
     expect(list({ factor: 1.5 })).toEqual([100, 150, 225, 338, 506, 1_000]);
@@ -24,9 +24,9 @@ describe('a wait', () => {
   });
 
   test('is between half of its upper bound and the bound', () => {
-    expect(calculateBackoffMs({ ...BACKOFF, random: () => 0.5 }, 2)).toBe(300);
-    expect(calculateBackoffMs({ ...BACKOFF, random: () => 1 - Number.EPSILON }, 2)).toBe(200);
-    const waits = Array.from({ length: 100 }, () => calculateBackoffMs(BACKOFF, 2));
+    expect(calculateBackoffMs({ ...BACKOFF, chance: () => 0.5 }, 2)).toBe(300);
+    expect(calculateBackoffMs({ ...BACKOFF, chance: () => 1 - Number.EPSILON }, 2)).toBe(200);
+    const waits = Array.from({ length: 100 }, () => calculateBackoffMs({ ...BACKOFF, chance: Math.random }, 2));
     expect(Math.min(...waits)).toBeGreaterThanOrEqual(200);
     expect(Math.max(...waits)).toBeLessThanOrEqual(400);
     expect(new Set(waits).size).toBeGreaterThan(1);
@@ -45,7 +45,7 @@ async function retryFailing(times: number, options: Partial<RetryOptions> = {}) 
   };
   const result = await retry(attempt, {
     ...BACKOFF,
-    random: () => 0,
+    chance: () => 0,
     sleep: async (milliseconds) => void waits.push(milliseconds),
     shouldRetry: () => true,
     onRetry: (error, failure) => void retried.push([(error as Error).message, failure]),
@@ -94,7 +94,7 @@ test('a write is retried and reported while the store is unavailable, and no lon
   const runtime = {
     sleep: async (milliseconds: number) => void waits.push(milliseconds),
     reportError: (problem: string) => void problems.push(problem),
-    random: () => 0,
+    chance: () => 0,
   };
   const write = async (failures: Error[]) => {
     const error = failures.shift();

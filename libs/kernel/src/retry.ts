@@ -8,8 +8,8 @@ export interface Backoff {
   readonly maxMs: number;
   /** How much the upper bound grows with each further failure; 2 by default. */
   readonly factor?: number;
-  /** Returns a number from 0 to below 1, as `Math.random`, which is the default. Tests make the waits predictable. */
-  readonly random?: (() => number) | undefined;
+  /** `Runtime.chance`. */
+  chance(): number;
 }
 
 /**
@@ -17,12 +17,9 @@ export interface Backoff {
  * Otherwise all that failed at the same moment would be repeated at the same moment.
  * @param earlierFailures number of failures in a row before the last one
  */
-export function calculateBackoffMs(
-  { minMs, maxMs, factor = 2, random = Math.random }: Backoff,
-  earlierFailures: number,
-): number {
+export function calculateBackoffMs({ minMs, maxMs, factor = 2, chance }: Backoff, earlierFailures: number): number {
   const waitMs = Math.min(minMs * factor ** earlierFailures, maxMs);
-  return Math.round(waitMs * (1 - random() / 2));
+  return Math.round(waitMs * (1 - chance() / 2));
 }
 
 /** A failed attempt that may be followed by another one. */
@@ -67,7 +64,7 @@ export async function retry<T>(attempt: (failures: number) => Promise<T>, option
 const UNAVAILABLE_BACKOFF = { minMs: 250, maxMs: 2_000 };
 
 export interface RetryWhileUnavailableOptions {
-  readonly runtime: Pick<Runtime, 'sleep' | 'reportError' | 'random'>;
+  readonly runtime: Pick<Runtime, 'sleep' | 'reportError' | 'chance'>;
   /** Reported with each error after which the write is retried. */
   readonly problem: string;
   /** Ends a wait early. */
@@ -87,8 +84,8 @@ export function retryWhileUnavailable<T>(
 ): Promise<T> {
   return retry(write, {
     ...UNAVAILABLE_BACKOFF,
-    random: runtime.random,
-    sleep: (milliseconds) => runtime.sleep(milliseconds, signal),
+    chance: runtime.chance,
+    sleep: (milliseconds) => runtime.sleep(milliseconds, { signal }),
     shouldRetry: (error) => error instanceof StoreUnavailableError && shouldRetry(),
     onRetry: (error) => runtime.reportError(problem, error),
   });

@@ -13,7 +13,7 @@ import {
   type StoredEvent,
   toPicoUsd,
 } from '#kernel';
-import { createCharge, createMigratedDatabase, TEST_CAUSE, type TestDatabase } from '#testing';
+import { createCharge, createMigratedDatabase, createTestRuntime, TEST_CAUSE, type TestDatabase } from '#testing';
 
 /** Requests of the account. Each has two events: one when it holds money, and one when it settles. */
 const REQUESTS = 2_500;
@@ -83,7 +83,7 @@ const KEY = Buffer.alloc(32, 1);
 /** Runs commands as a process that has just started. */
 function runner(from: SnapshotStore = snapshots) {
   const alarm = (problem: string) => void alarms.push(problem);
-  const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: alarm };
+  const runtime = createTestRuntime({ sleep: async () => {}, reportError: alarm });
   const codec = accountCodec;
   const account = { category: 'account', decider: accountDecider, store, runtime, snapshots: { store: from, codec } };
   const { run } = createCommandRunner(account);

@@ -33,7 +33,6 @@ const MIN_ATTEMPT_TIMEOUT_MS = 200;
 /** Maximum number of times that an append with an unknown outcome is sent again, with the same event ids. */
 const MAX_RESENDS = 16;
 const RESEND_BACKOFF = { minMs: 20, maxMs: 500 };
-/** A snapshot is saved after this many events, so that loading a stream reads not many more events than this. */
 const EVENTS_PER_SNAPSHOT = 1_000;
 
 /**
@@ -83,6 +82,11 @@ export interface StreamCommandQueueOptions<Command extends Message, State, Event
   estimateBytes?(state: State): number;
   /** How long an append is retried while the store is unavailable; 4.5 s by default. */
   readonly timeoutMs?: number;
+  /**
+   * A snapshot is saved after this many events, so that loading a stream reads not many more events than this; 1,000 by
+   * default.
+   */
+  readonly eventsPerSnapshot?: number;
 }
 
 /** The cached state of one stream and the queue of its commands. */
@@ -182,7 +186,8 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
   private async commit(group: readonly PendingCommand<Command, State, Event>[]): Promise<void> {
     let isBaseCurrent = this.folded === undefined;
     let base = this.folded ?? (await this.load());
-    const deadline = performance.now() + (this.options.timeoutMs ?? COMMAND_TIMEOUT_MS);
+    const { runtime } = this.options;
+    const deadline = runtime.now() + (this.options.timeoutMs ?? COMMAND_TIMEOUT_MS);
     for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
       const { decisions, state, appended: newEvents } = this.decideAll(base.state, group);
       if (newEvents.length > 0) {
@@ -196,7 +201,7 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
       } else if (isBaseCurrent) {
         return this.settle(group, decisions, base);
       }
-      if (conflicts >= CONFLICTS_BEFORE_WAITING) await this.options.runtime.sleep(Math.random() * conflicts);
+      if (conflicts >= CONFLICTS_BEFORE_WAITING) await runtime.sleep(runtime.chance() * conflicts);
       base = await this.catchUp(base);
       isBaseCurrent = true;
     }
@@ -235,7 +240,8 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
       if (error === undefined) pendingCommand.resolve({ events, state, revision, position });
       else pendingCommand.reject(error);
     });
-    if (revision - this.snapshotRevision >= EVENTS_PER_SNAPSHOT) this.saveSnapshot(folded);
+    const { eventsPerSnapshot = EVENTS_PER_SNAPSHOT } = this.options;
+    if (revision - this.snapshotRevision >= eventsPerSnapshot) this.saveSnapshot(folded);
   }
 
   /**
@@ -251,13 +257,14 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
     for (let resends = 0; ; resends++) {
       try {
         return await withStoreTimeout(
-          Math.max(deadline - performance.now(), MIN_ATTEMPT_TIMEOUT_MS),
+          runtime,
+          Math.max(deadline - runtime.now(), MIN_ATTEMPT_TIMEOUT_MS),
           store.append(this.stream, expected, events),
         );
       } catch (error) {
         if (!(error instanceof StoreUnavailableError)) throw new AppendRejectedError(error);
-        const wait = calculateBackoffMs({ ...RESEND_BACKOFF, random: runtime.random }, resends);
-        if (resends >= MAX_RESENDS || performance.now() + wait >= deadline)
+        const wait = calculateBackoffMs({ ...RESEND_BACKOFF, chance: runtime.chance }, resends);
+        if (resends >= MAX_RESENDS || runtime.now() + wait >= deadline)
           throw new UnknownOutcomeError(error.message, { cause: error });
         await runtime.sleep(wait);
       }

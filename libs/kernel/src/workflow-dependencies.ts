@@ -31,5 +31,5 @@ export interface WorkflowDependencies<Command extends Message, Event extends Mes
   readonly checkpoints: CheckpointStore;
   /** ISO 8601. */
   now(): string;
-  readonly runtime: Pick<Runtime, 'sleep' | 'reportError' | 'random'>;
+  readonly runtime: Pick<Runtime, 'sleep' | 'reportError' | 'chance'>;
 }

@@ -138,7 +138,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
         this.dependencies.runtime.reportError(`${this.workflow.name} could not process due streams; retrying`, error);
       }
       if (!this.sleepController.signal.aborted)
-        await this.dependencies.runtime.sleep(POLL_INTERVAL_MS, this.sleepController.signal);
+        await this.dependencies.runtime.sleep(POLL_INTERVAL_MS, { signal: this.sleepController.signal });
     }
     await Promise.all(this.runningWork);
     if (this.leaseLostError) throw this.leaseLostError;
@@ -342,7 +342,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
       return;
     }
     this.reportError(`${name} ${due.id} ${error instanceof Rejection ? 'was rejected' : 'failed'}; retrying`, error);
-    const wait = calculateBackoffMs({ ...BACKOFF, random: this.dependencies.runtime.random }, due.failures);
+    const wait = calculateBackoffMs({ ...BACKOFF, chance: this.dependencies.runtime.chance }, due.failures);
     const at = new Date(Date.parse(this.dependencies.now()) + wait).toISOString();
     this.complete({ ...due, at, failures: due.failures + 1 });
   }

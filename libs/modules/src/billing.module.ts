@@ -52,7 +52,7 @@ const MAX_LISTED_COSTS = 20;
         streams: Streams,
         clock: Clock,
         presence: ProcessPresence,
-        { store: events, runtime: { reportError }, settings, log }: Foundation,
+        { store: events, runtime, settings, log }: Foundation,
       ) =>
         new PayerFactory(
           streams,
@@ -60,7 +60,7 @@ const MAX_LISTED_COSTS = 20;
             clock,
             getProcessId: () => presence.getProcessId(),
             events,
-            reportError,
+            runtime,
             logRetry: ({ error, ...retry }) => log.debug({ ...retry, err: error }, 'retrying the change of a hold'),
             riskLimits: {
               lossPerHour: settings.absorbedPerHour,
@@ -87,7 +87,7 @@ function createBillingEngine(
   { runtime }: Foundation,
   readiness: Readiness,
 ): BillingEngine {
-  const billing = new BillingEngine(health, limits, runtime.reportError);
+  const billing = new BillingEngine(health, limits, runtime);
   readiness.addOptional('costs', () => {
     const different = billing.costMonitor.list();
     return { ok: different.length === 0, different: different.slice(0, MAX_LISTED_COSTS) };

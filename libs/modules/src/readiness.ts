@@ -1,4 +1,5 @@
 import { withTimeout } from '#kernel';
+import { nodeTimers } from '#runtime';
 
 const CHECK_TIMEOUT_MS = 2_000;
 
@@ -53,7 +54,7 @@ export class Readiness {
 /** Omits the reason of a failure, because the health routes are public. */
 async function runWithTimeout(milliseconds: number, check: HealthCheck): Promise<CheckResult> {
   try {
-    return await withTimeout(milliseconds, Promise.resolve(check()), () => ({ ok: false, late: true }));
+    return await withTimeout(nodeTimers, milliseconds, Promise.resolve(check()), () => ({ ok: false, late: true }));
   } catch {
     return { ok: false }; // the checked component reports its failures itself
   }

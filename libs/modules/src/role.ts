@@ -1,3 +1,4 @@
+import { shareEventLoop } from '#application';
 import { readProviders } from '#catalogue';
 import {
   type Log,
@@ -11,6 +12,7 @@ import {
   type SettingsListener,
   SettingsReader,
 } from '#foundation';
+import { nodeTimers } from '#runtime';
 
 interface Closable {
   close(): unknown;
@@ -82,6 +84,7 @@ export function runRole(name: string, start: (role: ProcessRole) => Promise<Read
     (env) => SETTINGS_READER.read(env),
     (settings, log, resources) => {
       reportUnknownSettings(process.env, settings, log);
+      shareEventLoop(nodeTimers);
       const role = new ProcessRole(name, settings, log, resources);
       role.watchSecrets(process.env, SETTINGS_READER);
       return start(role);
@@ -105,5 +108,6 @@ export function openRole<T extends object>(
   log: Log,
   start: (role: ProcessRole) => Promise<T>,
 ): Promise<T & { close(): Promise<void> }> {
+  shareEventLoop(nodeTimers);
   return openWithCleanup((resources) => start(new ProcessRole(name, settings, log, resources)));
 }

@@ -1,5 +1,6 @@
 import type { SampleRegistry, SampleStore } from '#application';
 import { withStoreTimeout } from '#kernel';
+import { nodeTimers } from '#runtime';
 
 const EXCHANGE_INTERVAL_MS = 5_000;
 /** Maximum time for which a start waits for the measurements of other processes. */
@@ -20,7 +21,7 @@ export class SampleExchange {
   async start(maxDelayMs = MAX_START_DELAY_MS): Promise<void> {
     this.timer = setInterval(() => void this.exchange(), EXCHANGE_INTERVAL_MS).unref();
     const problem = 'the database did not respond in time';
-    await withStoreTimeout(maxDelayMs, this.exchange(), problem).catch((error) => this.report(error));
+    await withStoreTimeout(nodeTimers, maxDelayMs, this.exchange(), { problem }).catch((error) => this.report(error));
   }
 
   /** Resolves after the running exchange, if there is one, else after a new one. A failure is only reported. */

@@ -24,7 +24,7 @@ async function openSecrets(role: ProcessRole, pool: pg.Pool, foundation: Foundat
     const [masterKey, ...otherKeys] = keys;
     const oldest = await registerMasterKeys(pool, keys.map(toMasterKeyId), findKeyId);
     keyRing = keys;
-    return new Secrets(masterKey as Buffer, otherKeys, oldest);
+    return new Secrets(foundation.runtime, masterKey as Buffer, otherKeys, oldest);
   };
   const open = async () =>
     register(await readOrCreateMasterKeys(role.settings, () => assertNoSecretsYet(pool, findKeyId)));

@@ -33,10 +33,8 @@ import { withUnavailableErrors } from './unavailable.ts';
       provide: OperatorProblems,
       inject: [ProcessRole, Foundation, StoreClock],
       useFactory: (role: ProcessRole, { runtime }: Foundation, clock: StoreClock) =>
-        new OperatorProblems(
-          runtime.reportError,
-          (setting) => role.getVariable(setting),
-          () => clock.nowMs(),
+        new OperatorProblems({ reportError: runtime.reportError, now: () => clock.nowMs() }, (setting) =>
+          role.getVariable(setting),
         ),
     },
     {

@@ -34,7 +34,7 @@ const STREAM_CACHE_SHARE = 0.25;
           lag.withLagTracking(store),
           new PostgresSnapshots(pool, secrets.derivePurposeKeys('countinghouse snapshots')),
           runtime,
-          new StreamStateCache(STREAM_CACHE_SHARE * getHeapStatistics().heap_size_limit),
+          { cache: new StreamStateCache(STREAM_CACHE_SHARE * getHeapStatistics().heap_size_limit) },
         ),
     },
     { provide: Accounts, inject: [Streams], useFactory: ({ accounts }: Streams) => accounts },

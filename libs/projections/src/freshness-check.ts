@@ -1,4 +1,5 @@
 import { type EventReader, withStoreTimeout } from '#kernel';
+import { nodeTimers } from '#runtime';
 import type { ProjectionProgress } from './progress.ts';
 
 /** Maximum time for the event store and the read models together, so that a request waits less than five seconds. */
@@ -27,7 +28,7 @@ export class FreshnessCheck {
    */
   waitUntilCurrent(projections: readonly string[], timeoutMs: number): Promise<boolean> {
     const wait = async () => this.progress.waitUntilApplied(projections, await this.readEndPosition(), timeoutMs, true);
-    return withStoreTimeout(this.maxWaitMs, wait());
+    return withStoreTimeout(nodeTimers, this.maxWaitMs, wait());
   }
 
   /** Returns the last position of the event store, read after this call. */

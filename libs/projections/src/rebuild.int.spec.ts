@@ -9,6 +9,7 @@ import {
   rebuild,
   rebuildIfOutdated,
 } from '#projections';
+import { createTestRuntime } from '#testing';
 import { sampleCases } from '../../testing/src/sample-cases.ts';
 import { createSampleHistory, toNewEvent } from '../../testing/src/scenarios/histories.ts';
 import type { HistoryEvent } from '../../testing/src/scenarios/history-builder.ts';
@@ -85,7 +86,7 @@ function goLive(): void {
       await turn(projection);
     }
   };
-  const runtime = { sleep: async () => {}, reportError: alarm };
+  const runtime = createTestRuntime({ sleep: async () => {}, reportError: alarm });
   const unwatched: MemoryEventStore = Object.create(store, { readAll: { value: MemoryEventStore.prototype.readAll } });
   const follow = unwatched.subscribe.bind(unwatched);
   pumping = Promise.all(projections.map(turn));

@@ -3,7 +3,7 @@
  * Runs in memory and in virtual time, with real invoices. `npm run prove:wallets` does the same with processes and a
  * relay.
  */
-import { randomUUID } from 'node:crypto';
+
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import {
   AutoTopupInvoices,
@@ -39,8 +39,9 @@ import {
   StoreUnavailableError,
 } from '#kernel';
 import { runAutoTopupWorkflow, runTopupWorkflow } from '#sagas';
+import { createTestRuntime } from '#testing';
 import { LightningNode } from '../../../apps/sandbox/src/lightning/node.ts';
-import { FakeClock } from '../../testing/src/fake-clock.ts';
+import { FakeClock, followClock } from '../../testing/src/fake-clock.ts';
 import { sampleCases } from '../../testing/src/sample-cases.ts';
 import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 
@@ -162,16 +163,7 @@ let stops: AbortController[];
 let parts: Promise<void>[];
 let token: number;
 
-const runtime: Runtime = {
-  generateId: randomUUID,
-  random: () => 0,
-  sleep: (milliseconds, signal) =>
-    time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
-      () => {},
-      () => {},
-    ),
-  reportError: () => {},
-};
+const runtime: Runtime = createTestRuntime({ ...followClock(() => time), chance: () => 0, reportError: () => {} });
 
 beforeEach(() => start());
 afterEach(() => stopAll());
@@ -257,7 +249,13 @@ function ask(act: Act = alive): void {
     createPayment: { value: (wanted: PaymentRequest) => doing('request', () => node.createPayment(wanted)) },
   });
   const requested = new PaymentMethods(readPayments(), new PaymentBackendRegistry([requesting]), 50);
-  const creation = new CreateTopupHandler(streams as Streams, requested, new Market(), time);
+  const creation = new CreateTopupHandler({
+    streams: streams as Streams,
+    paymentMethods: requested,
+    rates: new Market(),
+    clock: time,
+    runtime,
+  });
   parts.push(
     ...runAutoTopupWorkflow(
       {

@@ -122,8 +122,8 @@ class AutoTopupSteps {
   ): Promise<Commands> {
     const balance = calculateBalance(await this.dependencies.streams.accounts.read(accountId));
     if (balance >= threshold) return [];
-    const { limits, clock } = this.dependencies;
-    const data = { attempt, topupId: generateTopupId(), balance, limits, at: clock.now() };
+    const { limits, clock, runtime } = this.dependencies;
+    const data = { attempt, topupId: generateTopupId(runtime), balance, limits, at: clock.now() };
     return [{ type: 'BeginAutoTopup', data }];
   }
 

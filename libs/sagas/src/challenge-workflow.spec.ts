@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   type BackendPayment,
@@ -19,7 +18,8 @@ import {
   type StoredEvent,
 } from '#kernel';
 import { runChallengeWorkflow } from '#sagas';
-import { FakeClock } from '../../testing/src/fake-clock.ts';
+import { createTestRuntime } from '#testing';
+import { FakeClock, followClock } from '../../testing/src/fake-clock.ts';
 import { createIssuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
 import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 import { TEST_CAUSE } from '../../testing/src/test-cause.ts';
@@ -67,16 +67,11 @@ let alarms: string[];
 let stops: AbortController[];
 let parts: Promise<void>[];
 
-const runtime: Runtime = {
-  generateId: randomUUID,
-  random: () => 0,
-  sleep: (milliseconds, signal) =>
-    time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
-      () => {},
-      () => {},
-    ),
+const runtime: Runtime = createTestRuntime({
+  ...followClock(() => time),
+  chance: () => 0,
   reportError: (problem) => void alarms.push(problem),
-};
+});
 
 function start(): void {
   time = new FakeClock('2026-11-22T12:00:00.000Z');

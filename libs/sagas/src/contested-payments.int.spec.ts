@@ -1,5 +1,3 @@
-/** Payments that a real payment backend reports for two top-ups: one is credited, the other is listed for a person. */
-import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   createStreams,
@@ -18,7 +16,7 @@ import { type DomainEvent, type InvoiceIssued, topupDecider, topupWorkflow } fro
 import { MemoryEventStore } from '#eventstore';
 import { NO_SNAPSHOTS, START_POSITION, type StoredEvent } from '#kernel';
 import { foldTopup } from '#projections';
-import { createIssuedInvoice, TEST_CAUSE } from '#testing';
+import { createIssuedInvoice, createTestRuntime, TEST_CAUSE } from '#testing';
 import { printPayments } from '../../../apps/ledger/src/payments.ts';
 import { printWallets } from '../../../apps/ledger/src/wallets.ts';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
@@ -45,11 +43,14 @@ beforeEach(async () => {
   opened = new AsyncDisposableStack();
   clock = new FakeClock(NOW);
   store = new MemoryEventStore();
-  streams = createStreams(store, NO_SNAPSHOTS, {
-    generateId: randomUUID,
-    sleep: async () => {},
-    reportError: (problem: string) => expect(problem).toBe('no problem'),
-  });
+  streams = createStreams(
+    store,
+    NO_SNAPSHOTS,
+    createTestRuntime({
+      sleep: async () => {},
+      reportError: (problem: string) => expect(problem).toBe('no problem'),
+    }),
+  );
   server = new StubServer();
   opened.defer(() => server.close());
 });

@@ -26,7 +26,10 @@ afterEach(async () => {
 /** Fakes only the method that the sweep calls. What a file store deletes is covered by its contract tests. */
 function start(removeExpired: FileStore['removeExpired']): void {
   const files = { removeExpired } as FileStore;
-  running = expireFiles({ files, clock: time, reportError: (problem) => alarms.push(problem) }, stop.signal);
+  running = expireFiles(
+    { files, clock: time, runtime: { ...time.timers, reportError: (problem) => void alarms.push(problem) } },
+    stop.signal,
+  );
 }
 
 const minutes = (at: number) => (at - begun) / MINUTE;

@@ -1,10 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { type Challenges, createStreams } from '#application';
 import type { DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { formatUsd, NO_SNAPSHOTS, START_POSITION } from '#kernel';
 import { type ForfeitDependencies, forfeitUnclaimedPayments } from '#sagas';
+import { createTestRuntime } from '#testing';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { replaceDelays } from '../../testing/src/replace-delays.ts';
 import { createIssuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
@@ -32,11 +32,7 @@ afterEach(async () => {
 
 /** Creates the write path of a separate process. */
 function writePath(): Challenges {
-  const runtime = {
-    generateId: randomUUID,
-    sleep: async () => {},
-    reportError: (problem: string) => void alarms.push(problem),
-  };
+  const runtime = createTestRuntime({ sleep: async () => {}, reportError: (problem) => void alarms.push(problem) });
   return createStreams(store, NO_SNAPSHOTS, runtime).challenges;
 }
 
@@ -83,7 +79,7 @@ function sweep(more: Partial<ForfeitDependencies> = {}): void {
     unclaimedAfterDays: 30,
     findUnclaimed: everPaid,
     onForfeit: ({ challenges, amount }) => void reports.push(`${challenges}: ${formatUsd(amount)} USD`),
-    reportError: (problem) => void alarms.push(problem),
+    runtime: createTestRuntime({ ...time.timers, reportError: (problem) => void alarms.push(problem) }),
     ...more,
   };
   running.push(forfeitUnclaimedPayments(ports, stop.signal));

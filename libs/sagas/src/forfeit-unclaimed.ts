@@ -1,7 +1,5 @@
-import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { CHALLENGE_USABLE_MS, type Challenges, type Clock } from '#application';
-import { createRootCause, money, type PicoUsd, ZERO_USD } from '#kernel';
+import { createRootCause, money, type PicoUsd, type Runtime, ZERO_USD } from '#kernel';
 
 const SWEEP_INTERVAL_MS = 3_600_000;
 /** Delay after a sweep that failed or that forfeited something. */
@@ -21,7 +19,7 @@ export interface ForfeitDependencies {
   findUnclaimed(before: string): Promise<readonly string[]>;
   /** Called after each sweep that turned payments into income, so that the log shows it. */
   onForfeit(forfeited: { readonly challenges: number; readonly amount: PicoUsd }): void;
-  reportError(problem: string, error: unknown): void;
+  readonly runtime: Runtime;
 }
 
 /**
@@ -29,12 +27,13 @@ export interface ForfeitDependencies {
  * the operator. Runs until `signal` is aborted.
  */
 export async function forfeitUnclaimedPayments(dependencies: ForfeitDependencies, signal: AbortSignal): Promise<void> {
+  const { runtime } = dependencies;
   while (!signal.aborted) {
     const done = await sweep(dependencies, signal).catch((error) => {
-      dependencies.reportError('unclaimed payments could not be found; retrying', error);
+      runtime.reportError('unclaimed payments could not be found; retrying', error);
       return false;
     });
-    await delay(done ? SWEEP_INTERVAL_MS : RETRY_DELAY_MS, undefined, { signal }).catch(() => {}); // aborted
+    await runtime.sleep(done ? SWEEP_INTERVAL_MS : RETRY_DELAY_MS, { signal });
   }
 }
 
@@ -60,15 +59,15 @@ async function sweep(dependencies: ForfeitDependencies, signal: AbortSignal): Pr
 async function forfeit(
   id: string,
   usableBefore: string,
-  { challenges, clock, reportError }: ForfeitDependencies,
+  { challenges, clock, runtime }: ForfeitDependencies,
 ): Promise<PicoUsd | undefined> {
   try {
     const command = { type: 'ForfeitChallenge', data: { usableBefore, at: clock.now() } } as const;
-    const { events } = await challenges.run(id, command, createRootCause('saga:unclaimed', randomUUID()));
+    const { events } = await challenges.run(id, command, createRootCause('saga:unclaimed', runtime.generateId()));
     const forfeited = events.find(({ type }) => type === 'ChallengeForfeited');
     return forfeited?.type === 'ChallengeForfeited' ? money.parseJsonAmount(forfeited.data.amount) : ZERO_USD;
   } catch (error) {
-    reportError(`the unclaimed amount of challenge ${id} could not be forfeited; retrying`, error);
+    runtime.reportError(`the unclaimed amount of challenge ${id} could not be forfeited; retrying`, error);
     return undefined;
   }
 }

@@ -5,6 +5,7 @@ import { type ChallengeCommand, type DomainEvent, UNRESTRICTED_ACCESS } from '#d
 import { MemoryEventStore } from '#eventstore';
 import { NO_SNAPSHOTS, parseUsd, Rejection, START_POSITION, type StoredEvent } from '#kernel';
 import { expireHolds } from '#sagas';
+import { createTestRuntime } from '#testing';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { replaceDelays } from '../../testing/src/replace-delays.ts';
 import { createCharge } from '../../testing/src/scenarios/charges.ts';
@@ -47,11 +48,7 @@ afterEach(async () => {
 
 /** Creates the write paths of a separate process. */
 function streams(): Streams {
-  const runtime = {
-    generateId: randomUUID,
-    sleep: async () => {},
-    reportError: (problem: string) => void alarms.push(problem),
-  };
+  const runtime = createTestRuntime({ sleep: async () => {}, reportError: (problem) => void alarms.push(problem) });
   return createStreams(store, NO_SNAPSHOTS, runtime);
 }
 
@@ -81,7 +78,7 @@ function start({
         findOverduePayers: overdue,
         findStaleProcesses: seeminglyDead,
         findPayersByOwner: heldBy,
-        reportError: alarm,
+        runtime: createTestRuntime({ ...time.timers, reportError: alarm }),
       },
       signal,
     ),

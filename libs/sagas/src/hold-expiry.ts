@@ -1,8 +1,6 @@
-import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Clock, createExpireHoldsCommand, EXPIRY_MARGIN_MS, type HoldCommandRouter } from '#application';
 import type { HoldCommand } from '#domain';
-import { createRootCause } from '#kernel';
+import { createRootCause, type Runtime } from '#kernel';
 
 const SWEEP_INTERVAL_MS = 500;
 /**
@@ -24,7 +22,7 @@ export interface HoldExpiryDependencies {
   findStaleProcesses(): Promise<readonly string[]>;
   /** Returns payers that may have open holds of these owners. */
   findPayersByOwner(owners: readonly string[]): Promise<readonly { readonly payer: string; readonly owner: string }[]>;
-  reportError(problem: string, error: unknown): void;
+  readonly runtime: Runtime;
 }
 
 /**
@@ -32,7 +30,7 @@ export interface HoldExpiryDependencies {
  * aborted.
  */
 export async function expireHolds(dependencies: HoldExpiryDependencies, signal: AbortSignal): Promise<void> {
-  const { clock, findOverduePayers, findPayersByOwner } = dependencies;
+  const { clock, runtime, findOverduePayers, findPayersByOwner } = dependencies;
   const monitor = new StaleProcessMonitor(dependencies);
   while (!signal.aborted) {
     const before = clock.fromNow(-EXPIRY_MARGIN_MS);
@@ -50,7 +48,7 @@ export async function expireHolds(dependencies: HoldExpiryDependencies, signal: 
       if (signal.aborted) return;
       await endHolds(payer, { type: 'AbandonHolds', data: { owner, at: clock.now() } }, dependencies);
     }
-    await delay(SWEEP_INTERVAL_MS, undefined, { signal }).catch(() => {}); // aborted
+    await runtime.sleep(SWEEP_INTERVAL_MS, { signal });
   }
 }
 
@@ -79,12 +77,12 @@ class StaleProcessMonitor {
 async function findOrReport<T>(
   what: string,
   find: () => Promise<readonly T[]>,
-  { reportError }: HoldExpiryDependencies,
+  { runtime }: HoldExpiryDependencies,
 ): Promise<readonly T[]> {
   try {
     return await find();
   } catch (error) {
-    reportError(`${what} could not be found; retrying`, error);
+    runtime.reportError(`${what} could not be found; retrying`, error);
     return [];
   }
 }
@@ -93,11 +91,11 @@ async function findOrReport<T>(
 async function endHolds(
   payer: string,
   command: HoldCommand,
-  { payers, reportError }: HoldExpiryDependencies,
+  { payers, runtime }: HoldExpiryDependencies,
 ): Promise<void> {
   try {
-    await payers.run(payer, command, createRootCause('saga:hold-expiry', randomUUID()));
+    await payers.run(payer, command, createRootCause('saga:hold-expiry', runtime.generateId()));
   } catch (error) {
-    reportError(`the holds of ${payer} could not be ended; retrying`, error);
+    runtime.reportError(`the holds of ${payer} could not be ended; retrying`, error);
   }
 }

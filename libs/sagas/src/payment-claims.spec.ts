@@ -1,5 +1,5 @@
 /** One payment is credited once, whatever its backend reports. */
-import { randomUUID } from 'node:crypto';
+
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createStreams, PayerFactory, PaymentRegistry, type Streams } from '#application';
 import type { ChallengeCommand, DomainEvent, TopupCommand } from '#domain';
@@ -13,6 +13,7 @@ import {
   START_POSITION,
   type StoredEvent,
 } from '#kernel';
+import { createTestRuntime } from '#testing';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { createIssuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
 import { createFullPayment, createIssuedInvoice } from '../../testing/src/scenarios/top-ups.ts';
@@ -27,14 +28,13 @@ let streams: Streams;
 let alarms: string[];
 let positions: Map<string, bigint>;
 
-const runtime = {
-  generateId: randomUUID,
+const runtime = createTestRuntime({
   sleep: () => new Promise<void>((resolve) => setImmediate(resolve)),
-  reportError: (problem: string, error: unknown) => {
+  reportError: (problem, error) => {
     expect(error).toBeInstanceOf(ActionRequiredError);
     alarms.push(problem);
   },
-};
+});
 const checkpoints: CheckpointStore = {
   load: async (reader) => positions.get(reader) ?? START_POSITION,
   save: async (reader, position) => void positions.set(reader, position),
@@ -99,7 +99,7 @@ describe('a payment', () => {
       clock: time,
       getProcessId: () => 'gateway-1',
       events: store,
-      reportError: runtime.reportError,
+      runtime,
     }).forChallenge(challenge);
     const request = {
       holdId: 'h',

@@ -69,7 +69,7 @@ export class PaymentPoller {
       if (batch.length === 0) batch.push(...this.singlePolls.splice(0, 1));
       if (batch.length === 0) return;
       this.running++;
-      const pause = this.runtime.sleep((MAX_CONCURRENT_BATCHES * 1_000) / this.perSecond, this.signal);
+      const pause = this.runtime.sleep((MAX_CONCURRENT_BATCHES * 1_000) / this.perSecond, { signal: this.signal });
       void Promise.all([this.pollBatch(batch), pause]).then(() => {
         this.running--;
         this.startBatches();
@@ -96,7 +96,7 @@ export class PaymentPoller {
   /** Rejects all queued polls, because waiting for this backend would only delay polls of other backends. */
   private backOff(error: UpstreamError): void {
     this.rejectAll(error);
-    void this.runtime.sleep(BACKOFF_MS, this.signal).then(() => {
+    void this.runtime.sleep(BACKOFF_MS, { signal: this.signal }).then(() => {
       if (!this.signal.aborted) this.unavailableReason = undefined;
     });
   }

@@ -26,6 +26,7 @@ import {
   StoreUnavailableError,
 } from '#kernel';
 import { runTopupWorkflow } from '#sagas';
+import { createTestRuntime } from '#testing';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 import { createFullPayment, createIssuedInvoice } from '../../testing/src/scenarios/top-ups.ts';
@@ -184,16 +185,7 @@ beforeEach(() => {
     new Market(),
   ];
   [alarms, processes, known, asked] = [[], [], true, []];
-  runtime = {
-    generateId: randomUUID,
-    random: () => 0,
-    sleep: (milliseconds, signal) =>
-      time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
-        () => {},
-        () => {},
-      ),
-    reportError: (problem) => void alarms.push(problem),
-  };
+  runtime = createTestRuntime({ ...time.timers, chance: () => 0, reportError: (problem) => void alarms.push(problem) });
   books = new Process();
 });
 

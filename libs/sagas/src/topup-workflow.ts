@@ -155,7 +155,7 @@ class PaymentHints {
   async retryOpenReferences(signal: AbortSignal): Promise<void> {
     const { runtime } = this.dependencies;
     while (!signal.aborted) {
-      await runtime.sleep(RETRY_INTERVAL_MS, signal);
+      await runtime.sleep(RETRY_INTERVAL_MS, { signal });
       if (signal.aborted || this.openReferences.size === 0) continue;
       await this.find([...this.openReferences], READ_MODEL_WAIT_MS).catch((error) => {
         runtime.reportError(
@@ -182,7 +182,7 @@ async function listen(
       if (!signal.aborted) runtime.reportError(`${backend.name} no longer reports payments; subscribing again`, error);
     }
     if (clock.nowMs() - startedAt >= RESUBSCRIBE_BACKOFF.maxMs) shortSubscriptions = 0;
-    const backoff = { ...RESUBSCRIBE_BACKOFF, random: runtime.random };
-    await runtime.sleep(calculateBackoffMs(backoff, shortSubscriptions++), signal);
+    const backoff = { ...RESUBSCRIBE_BACKOFF, chance: runtime.chance };
+    await runtime.sleep(calculateBackoffMs(backoff, shortSubscriptions++), { signal });
   }
 }

@@ -2,6 +2,7 @@
  * A process that runs video jobs dies before or after each of its actions in turn, and another one continues. Runs in
  * memory and in virtual time. `npm run prove:jobs` does the same with processes, a fake provider and real files.
  */
+
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
@@ -49,8 +50,9 @@ import {
   withUpcasting,
 } from '#kernel';
 import { runVideoWorkflow } from '#sagas';
+import { createTestRuntime } from '#testing';
 import { createVideo } from '../../../apps/sandbox/src/media/files/videos.ts';
-import { FakeClock } from '../../testing/src/fake-clock.ts';
+import { FakeClock, followClock } from '../../testing/src/fake-clock.ts';
 import { sampleCases } from '../../testing/src/sample-cases.ts';
 import { createIssuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
 import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
@@ -276,18 +278,9 @@ let stops: AbortController[];
 let parts: Promise<void>[];
 let token: number;
 
-const secrets = new Secrets(Buffer.alloc(32, 7));
+const secrets = new Secrets(createTestRuntime(), Buffer.alloc(32, 7));
 const hooks = new VideoWebhooks('https://gateway.example', secrets);
-const runtime: Runtime = {
-  generateId: randomUUID,
-  random: () => 0,
-  sleep: (milliseconds, signal) =>
-    time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
-      () => {},
-      () => {},
-    ),
-  reportError: () => {},
-};
+const runtime: Runtime = createTestRuntime({ ...followClock(() => time), chance: () => 0, reportError: () => {} });
 
 beforeEach(() => start());
 afterEach(() => stopAll());
@@ -348,7 +341,7 @@ function work(act: Act = alive): void {
       providers,
       webhooks: hooks,
       payers: new HoldCommandRouter(streams),
-      requests: new VideoRequestStore(own, secrets),
+      requests: new VideoRequestStore(own, secrets, runtime),
       results: new VideoResults(own, new Net(doing), detectMediaType),
       pollsPerSecond: 100,
       schedule: {
@@ -414,7 +407,7 @@ async function request(holdId: string = randomUUID(), held = holdOfAccount): Pro
     expiresAt: time.fromNow(600 * SECOND),
     at,
   });
-  const kept = await new VideoRequestStore(files, secrets).save(
+  const kept = await new VideoRequestStore(files, secrets, runtime).save(
     { prompt: 'A harbour', image: undefined, orders: [{ parameters: { duration: '8' }, wire: {} }] },
     time.nowMs(),
   );

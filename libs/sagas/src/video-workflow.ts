@@ -40,6 +40,7 @@ import {
   toStreamName,
   type WorkflowDependencies,
   type WorkflowSchedule,
+  withAbortTimeout,
 } from '#kernel';
 import { PollRateLimiter } from './poll-rate-limiter.ts';
 
@@ -154,7 +155,6 @@ class VideoSteps {
     try {
       const provider = this.getProvider(upstream, hold);
       const hookUrl = provider.parseWebhook && this.dependencies.webhooks.createUrl(upstream, { jobId, submission });
-      const signal = AbortSignal.timeout(SUBMIT_TIMEOUT_MS);
       const { parameters, wire } = orders[endpointIndex] ?? NO_ORDER;
       const order = {
         model: endpoint.model,
@@ -163,9 +163,10 @@ class VideoSteps {
         parameters,
         wireMapping: wire,
         webhookUrl: hookUrl,
-        signal,
       };
-      const { reference, vendorId } = await provider.submit(order);
+      const { reference, vendorId } = await withAbortTimeout(this.dependencies.runtime, SUBMIT_TIMEOUT_MS, (signal) =>
+        provider.submit({ ...order, signal }),
+      );
       if (reference.length > MAX_REFERENCE_LENGTH || vendorId.length > MAX_REFERENCE_LENGTH)
         throw new Error('the provider returned a job id that is too long');
       return { isAccepted: true, reference, vendorId, hooked: hookUrl !== undefined };
@@ -218,12 +219,11 @@ class VideoSteps {
   ): Promise<Commands> {
     const rateLimiter = this.getRateLimiter(upstream);
     if (!rateLimiter.tryAcquire(isUrgent || isPastDeadline)) return [];
-    const status = await this.getProvider(upstream, hold)
-      .getStatus(reference, AbortSignal.timeout(POLL_TIMEOUT_MS))
-      .catch((error: unknown) => {
-        if (error instanceof UpstreamError && error.code === 'upstream_unavailable') rateLimiter.backOff();
-        throw error;
-      });
+    const provider = this.getProvider(upstream, hold);
+    const status = await this.fetchStatus(provider, reference).catch((error: unknown) => {
+      if (error instanceof UpstreamError && error.code === 'upstream_unavailable') rateLimiter.backOff();
+      throw error;
+    });
     const at = this.dependencies.clock.now();
     if (status.state === 'made') return [{ type: 'RecordMade', data: { at } }];
     if (status.state === 'pending') return isPastDeadline ? [{ type: 'TimeOutVideo', data: { at } }] : [];
@@ -242,7 +242,7 @@ class VideoSteps {
       { type: 'RecordFetchFailure', data: { fetch, final, why: reason, at: this.dependencies.clock.now() } },
     ];
     try {
-      const status = await this.getProvider(upstream, hold).getStatus(reference, AbortSignal.timeout(POLL_TIMEOUT_MS));
+      const status = await this.fetchStatus(this.getProvider(upstream, hold), reference);
       if (status.state !== 'made')
         return toFetchFailureCommands(status.state === 'failed', `The provider now reports the state ${status.state}`);
       const stored = await this.dependencies.results.fetchAndStore(upstream, status.file, result, this.leaseSignal);
@@ -253,6 +253,12 @@ class VideoSteps {
       if (error instanceof UpstreamError) return toFetchFailureCommands(false, error.message);
       throw error; // the file store is unavailable, which is not a failure of the provider
     }
+  }
+
+  private fetchStatus(provider: VideoProvider, reference: string) {
+    return withAbortTimeout(this.dependencies.runtime, POLL_TIMEOUT_MS, (signal) =>
+      provider.getStatus(reference, signal),
+    );
   }
 
   private getProvider(upstream: string, hold: VideoSubmitEffect['hold']): VideoProvider {

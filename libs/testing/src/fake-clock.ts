@@ -1,4 +1,5 @@
 import { Clock } from '#application';
+import type { Timers } from '#kernel';
 
 interface Sleeper {
   readonly wakesAt: number;
@@ -23,7 +24,11 @@ export class FakeClock extends Clock {
     return this.current;
   }
 
-  readonly delay = async (milliseconds: number, value?: unknown, { signal }: { signal?: AbortSignal } = {}) => {
+  readonly delay = async (
+    milliseconds: number,
+    value?: unknown,
+    { signal }: { signal?: AbortSignal | undefined } = {},
+  ) => {
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const sleeper: Sleeper = { wakesAt: this.current + milliseconds, wake: resolve };
@@ -37,6 +42,20 @@ export class FakeClock extends Clock {
       this.sleepers.delete(sleeper);
       signal?.removeEventListener('abort', interrupt);
     }
+  };
+
+  readonly timers: Timers = {
+    now: () => this.current,
+    sleep: (milliseconds, { signal } = {}) =>
+      this.delay(milliseconds, undefined, { signal }).then(
+        () => {},
+        () => {},
+      ), // aborted
+    startTimer: (milliseconds, work) => {
+      const timer = new AbortController();
+      void this.delay(milliseconds, undefined, { signal: timer.signal }).then(work, () => {}); // stopped
+      return () => timer.abort();
+    },
   };
 
   /**
@@ -63,4 +82,13 @@ export class FakeClock extends Clock {
 /** Resolves after all pending microtasks. By then, tasks that do no I/O have ended or wait for their next delay. */
 function waitUntilIdle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Returns timers of the clock that a test has when they are used, for runtimes that are created before the tests. */
+export function followClock(getClock: () => FakeClock): Timers {
+  return {
+    now: () => getClock().timers.now(),
+    sleep: (milliseconds, options) => getClock().timers.sleep(milliseconds, options),
+    startTimer: (milliseconds, work, options) => getClock().timers.startTimer(milliseconds, work, options),
+  };
 }

@@ -12,6 +12,7 @@ import {
   type StoredEvent,
   StreamStateCache,
 } from '#kernel';
+import { createTestRuntime } from '#testing';
 import { createHoldPair, createOpeningEvents } from '../../sample-events.ts';
 import type { Attack, Finding } from './attack.ts';
 
@@ -41,11 +42,11 @@ export const streamStateCache: Attack = {
     let maxHeapBytes = 0;
     let estimated = 0;
     for (const { accounts, ended, running, fromSnapshot } of WAVES) {
-      const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
+      const runtime = createTestRuntime({ sleep: async () => {} });
       const [store, snapshots] = fromSnapshot
         ? createSnapshotStore(ended)
         : [createStore(createEventFactory(ended, running)), NO_SNAPSHOTS];
-      const streams = createStreams(store, snapshots, runtime, cache);
+      const streams = createStreams(store, snapshots, runtime, { cache });
       for (let i = 0; i < accounts; i++) await streams.accounts.read(randomUUID());
       maxHeapBytes = Math.max(maxHeapBytes, garbage() - before);
       estimated = Math.max(estimated, cache.bytes);

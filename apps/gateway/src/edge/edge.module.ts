@@ -58,7 +58,11 @@ const SWEEP_INTERVAL_MS = 60_000;
   imports: [BillingModule, CatalogueModule, FilesModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule],
   providers: [
     PublicBaseUrl,
-    HeavyWorkQueue,
+    {
+      provide: HeavyWorkQueue,
+      inject: [Foundation],
+      useFactory: ({ runtime }: Foundation) => new HeavyWorkQueue(runtime),
+    },
     { provide: ConnectionGuard, inject: [ProcessRole], useFactory: openConnections },
     ...challengeProviders,
     ...limitProviders,
@@ -105,7 +109,7 @@ const SWEEP_INTERVAL_MS = 60_000;
           payers,
           secrets,
           clock,
-          reportError: runtime.reportError,
+          runtime,
         }),
     },
     {
@@ -139,11 +143,13 @@ const SWEEP_INTERVAL_MS = 60_000;
         gate: PayPerRequestGate,
         catalogues: CatalogueService,
         bodies: BodyParser,
+        foundation: Foundation,
       },
-      ({ role, payers, recorder, ...dependencies }) =>
+      ({ role, payers, recorder, foundation: { runtime }, ...dependencies }) =>
         role.closeOnExit(
           new PaidRequestHandler({
             ...dependencies,
+            runtime,
             payers: recordRefusedRequests(payers, recorder),
             retirementNotices: new RetirementNotices(dependencies.catalogues),
           }),

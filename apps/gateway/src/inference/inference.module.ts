@@ -27,7 +27,7 @@ import {
   TokenCounter,
 } from '#application';
 import { Foundation } from '#foundation';
-import { CatalogueModule, FilesModule, ProcessRole, ProvidersModule } from '#modules';
+import { CatalogueModule, FilesModule, injectByName, ProcessRole, ProvidersModule } from '#modules';
 import { ContentDatabase } from '../edge/content.providers.ts';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { MedianCosts } from '../edge/reading/median-costs.ts';
@@ -54,22 +54,23 @@ import { ResponsesController } from './responses.controller.ts';
     TokenCounter,
     {
       provide: InferenceServices,
-      inject: [ProviderRegistry, TokenCounter, Downloader],
-      useFactory: (providers: ProviderRegistry, tokenCounter: TokenCounter, downloads: Downloader) =>
-        new InferenceServices(providers, tokenCounter, downloads),
+      inject: [ProviderRegistry, TokenCounter, Downloader, Clock],
+      useFactory: (providers: ProviderRegistry, tokenCounter: TokenCounter, downloads: Downloader, clock: Clock) =>
+        new InferenceServices(providers, tokenCounter, downloads, clock),
     },
-    {
-      provide: ChatQuoter,
-      inject: [CatalogueService, EndpointHealth, OutputLengthStats, CallLimits, BillingEngine, TokenCounter],
-      useFactory: (
+    injectByName(
+      ChatQuoter,
+      {
         catalogues: CatalogueService,
         health: EndpointHealth,
         lengths: OutputLengthStats,
         limits: CallLimits,
         billing: BillingEngine,
         tokenCounter: TokenCounter,
-      ) => new ChatQuoter({ catalogues, health, lengths, limits, billing, tokenCounter }),
-    },
+        clock: Clock,
+      },
+      (dependencies) => new ChatQuoter(dependencies),
+    ),
     CompleteChatHandler,
     {
       provide: ChatService,
@@ -121,7 +122,7 @@ import { ResponsesController } from './responses.controller.ts';
           secrets,
           heavyWork,
           clock,
-          reportError: runtime.reportError,
+          runtime,
         }),
     },
   ],

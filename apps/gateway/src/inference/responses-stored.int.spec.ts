@@ -14,12 +14,21 @@ import {
   type StoredResponse,
   type StoredResponseReader,
   type StoredResponseRef,
-  SystemClock,
   type WorkStep,
 } from '#application';
 import { PostgresResponseStore } from '#connectors';
 import { type JsonObject } from '#kernel';
-import { countPauses, createTestDatabase, extendDelay, sampleCases, type TestAccount, TestWorld } from '#testing';
+import {
+  countPauses,
+  createTestDatabase,
+  createTestRuntime,
+  extendDelay,
+  extendTimeouts,
+  SystemClock,
+  sampleCases,
+  type TestAccount,
+  TestWorld,
+} from '#testing';
 
 const GPT = 'openai/gpt-5-mini';
 const DAY_MS = 24 * 60 * 60_000;
@@ -310,16 +319,16 @@ describe('the conversation service', () => {
   const keeping = (
     stored: ResponseStore,
     secret = 1,
-    alarm: (problem: string) => void = () => {},
-    heavyWork = new HeavyWorkQueue(),
+    reportError: (problem: string) => void = () => {},
+    heavyWork = new HeavyWorkQueue(createTestRuntime()),
   ) =>
     new ConversationService({
       responseStore: stored,
       quota: room,
-      secrets: new Secrets(Buffer.alloc(32, secret)),
+      secrets: new Secrets(createTestRuntime(), Buffer.alloc(32, secret)),
       heavyWork,
       clock: new SystemClock(),
-      reportError: alarm,
+      runtime: createTestRuntime({ reportError }),
     });
 
   test('reports an error if the store fails, and returns that the conversation was not stored', async () => {
@@ -343,11 +352,11 @@ describe('the conversation service', () => {
   test('stores and loads a long conversation without holding the event loop', async () => {
     const stored = new Stored();
     const long = { items: [{ role: 'user', content: '"é'.repeat(700_000) }], response: '{"a":1}' };
-    const limit = extendDelay(STORE_TIMEOUT_MS);
+    const limit = extendTimeouts(STORE_TIMEOUT_MS);
     const saving = await countPauses(() => keeping(stored).store({ ...said, conversation: long }));
     limit.end();
     expect([saving.result, saving.pauses > 1]).toEqual([true, true]);
-    const secrets = new Secrets(Buffer.alloc(32, 1));
+    const secrets = new Secrets(createTestRuntime(), Buffer.alloc(32, 1));
     const texts = stored.saved.map(({ sealed: { key, box } }) => secrets.open({ key, box: box.toString('base64') }));
     expect(texts.map((text) => text === JSON.stringify(long))).toEqual([true]); // the format of earlier versions
     const loading = await countPauses(() => keeping(stored).load(reader, id));
@@ -452,7 +461,7 @@ describe('the conversation service', () => {
         }
       }
       const stored = new Stored();
-      const conversations = keeping(stored, 1, undefined, new Queue());
+      const conversations = keeping(stored, 1, undefined, new Queue(createTestRuntime()));
       let last = await turn(conversations, 1, [{ role: 'user', content: 'Hi' }]);
       expect(owners).toEqual([]);
       for (let n = 2; n <= 5; n++)

@@ -9,6 +9,7 @@ import {
   NO_BACKEND_MESSAGE,
   PaymentMethods,
 } from '#application';
+import { Foundation } from '#foundation';
 import type { Cause } from '#kernel';
 import { CurrentCaller, RequestCause } from '../edge/authentication/authenticator.ts';
 import { NotFoundError } from '../edge/errors/errors.ts';
@@ -27,12 +28,13 @@ export class CardController {
     private readonly commands: CommandBus,
     private readonly address: PublicBaseUrl,
     private readonly paymentMethods: PaymentMethods,
+    private readonly foundation: Foundation,
   ) {}
 
   @Post('card/session')
   @Creation(operations.createCardSession)
   async create(@CurrentCaller() { accountId }: Caller, @Body() body: NewCardSession, @RequestCause() cause: Cause) {
-    const topupId = generateTopupId();
+    const topupId = generateTopupId(this.foundation.runtime);
     const checkout_url = toCheckoutUrl(this.address, topupId);
     const requested = { amount: String(body.amount), currency: (body.currency ?? 'USD').toUpperCase() };
     const params = { method: CARD_METHOD, requested, returnUrl: checkout_url };

@@ -1,8 +1,9 @@
 import { Module } from '@nestjs/common';
-import { Clock, CreateTopupHandler, TopupPollTrigger } from '#application';
+import { Clock, CreateTopupHandler, ExchangeRates, PaymentMethods, Streams, TopupPollTrigger } from '#application';
 import { topupWorkflow } from '#domain';
 import { PostgresWorkflowSchedule } from '#eventstore';
-import { PaymentsModule } from '#modules';
+import { Foundation } from '#foundation';
+import { injectByName, PaymentsModule } from '#modules';
 import { TopupFinder } from '#projections';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { ReadModelLaggingError } from '../edge/errors/errors.ts';
@@ -23,7 +24,17 @@ import { PaymentWebhooksController } from './webhooks.controller.ts';
     PaymentWebhooksController,
   ],
   providers: [
-    CreateTopupHandler,
+    injectByName(
+      CreateTopupHandler,
+      {
+        streams: Streams,
+        paymentMethods: PaymentMethods,
+        rates: ExchangeRates,
+        clock: Clock,
+        foundation: Foundation,
+      },
+      ({ foundation: { runtime }, ...dependencies }) => new CreateTopupHandler({ ...dependencies, runtime }),
+    ),
     { provide: TopupPollTrigger, inject: [ReadModelReader, Clock], useFactory: createTopupPollTrigger },
   ],
 })

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { OperatorProblems } from '#application';
 import { readSettings } from '#foundation';
+import { createTestRuntime } from '#testing';
 import { StubServer } from '../../../../libs/testing/src/servers/stub-server.ts';
 import { openBackupStore } from './open-backup-store.ts';
 
@@ -8,7 +9,7 @@ test('an access key that the bucket of backups rejects is named until it is acce
   const server = new StubServer();
   const url = await server.listen();
   server.handler = (response) => void response.writeHead(200).end();
-  const rejected = new OperatorProblems(() => {});
+  const rejected = new OperatorProblems(createTestRuntime());
   const store = await openBackupStore(
     readSettings({
       S3_ENDPOINT: url,

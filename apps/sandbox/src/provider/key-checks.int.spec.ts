@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { OperatorProblems } from '#application';
 import { readProviders } from '#catalogue';
 import { createProviders } from '#connectors';
+import { createTestRuntime } from '#testing';
 import { startSandbox } from '../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
@@ -17,7 +18,7 @@ describe.each(checked.map(({ slug }) => slug))('the key of %s', (slug) => {
     ['a key', [], []],
     [' ', [slug], []],
   ])('is checked by the free call of the catalogue: %j', async (credential, rejections, unknown) => {
-    const rejected = new OperatorProblems(() => {});
+    const rejected = new OperatorProblems(createTestRuntime());
     const providers = readProviders().filter((provider) => provider.slug === slug);
     const connections = providers.map(({ sandboxPath }) => {
       return [slug, { baseUrl: `${sandbox.url}${sandboxPath}`, credential }] as const;

@@ -1,5 +1,5 @@
 /** The credential of an account, and the id of the account in events and tables. */
-import { randomUUID } from 'node:crypto';
+import type { Randomness } from '#kernel';
 import type { Secrets } from '../secrets.ts';
 
 /** Version of random UUIDs. In older accounts such a UUID is both the credential and the id. */
@@ -7,8 +7,8 @@ const RANDOM_VERSION = '4';
 const DERIVED_VERSION = '8';
 
 /** Generates a credential: 122 random bits, as a UUID. The credential is not stored. */
-export function generateCreditId(): string {
-  return randomUUID();
+export function generateCreditId({ generateId }: Pick<Randomness, 'generateId'>): string {
+  return generateId();
 }
 
 /**

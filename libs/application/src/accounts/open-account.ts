@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { type KeyAccess, type KeyCreated, type ResetPeriod, UNRESTRICTED_ACCESS } from '#domain';
 import type { Cause } from '#kernel';
@@ -6,6 +5,8 @@ import { Clock } from '../clock.ts';
 import { Secrets } from '../secrets.ts';
 import { Accounts } from '../streams.ts';
 import { generateCreditId, toAccountIds } from './credit-id.ts';
+
+const KEY_ID_BYTES = 12;
 
 export interface OpenedAccount {
   /** Only for the owner of the account; it is not stored. */
@@ -32,7 +33,7 @@ export class OpenAccountHandler implements ICommandHandler<OpenAccount> {
   ) {}
 
   async execute({ cause }: OpenAccount): Promise<OpenedAccount> {
-    const creditId = generateCreditId();
+    const creditId = generateCreditId(this.secrets.randomness);
     const [accountId] = toAccountIds(creditId, this.secrets);
     const { apiKey, key } = generateApiKey(this.secrets, { name: 'Default' });
     const command = { type: 'OpenAccount', data: { key, at: this.clock.now() } } as const;
@@ -55,7 +56,7 @@ export function generateApiKey(
   { name, limit = null, resetPeriod = null, expireAt = null, ...access }: ApiKeyParams,
 ) {
   const apiKey = secrets.generateApiKey();
-  const keyId = randomBytes(12).toString('hex');
+  const keyId = Buffer.from(secrets.randomness.generateBytes(KEY_ID_BYTES)).toString('hex');
   const key: Omit<KeyCreated['data'], 'at'> = {
     keyId,
     name,

@@ -8,7 +8,6 @@ import {
   type Hold,
   type HoldRetry,
   PayerFactory,
-  SystemClock,
   UpstreamError,
 } from '#application';
 import { type AccountCommand, accountDecider, type Charge, UNRESTRICTED_ACCESS } from '#domain';
@@ -22,6 +21,7 @@ import {
   UnknownEventError,
   UnknownOutcomeError,
 } from '#kernel';
+import { createTestRuntime, SystemClock } from '#testing';
 import { FakeClock } from '../../../testing/src/fake-clock.ts';
 import { replaceDelays, replaceTimeouts } from '../../../testing/src/replace-delays.ts';
 import { createCharge } from '../../../testing/src/scenarios/charges.ts';
@@ -47,14 +47,17 @@ beforeEach(() => {
   [alarms, retries] = [[], []];
 });
 
-/** Returns the payer of an account whose commands are run by `run`. */
-function createPayer(run: unknown, clock: Clock = time, getProcessId = () => 'gateway-1') {
+/** Returns the payers of accounts whose commands are run by `run`. */
+function createFactory(run: unknown, clock: Clock = time, getProcessId = () => 'gateway-1') {
   const [ownAlarms, ownRetries] = [alarms, retries]; // retries of an earlier test may still be running
-  const reportError = (problem: string) => void ownAlarms.push(problem);
+  const runtime = createTestRuntime({ reportError: (problem) => void ownAlarms.push(problem), chance: () => 0 });
   const logRetry = (retry: HoldRetry) => void ownRetries.push(retry);
-  const maxWaits = { random: () => 0 };
-  const dependencies = { clock, getProcessId, events: new MemoryEventStore(), reportError, logRetry, ...maxWaits };
-  return new PayerFactory({ accounts: { run } } as never, dependencies).forCaller({ accountId: 'a', keyId: null });
+  const dependencies = { clock, getProcessId, events: new MemoryEventStore(), runtime, logRetry };
+  return new PayerFactory({ accounts: { run } } as never, dependencies);
+}
+
+function createPayer(...args: Parameters<typeof createFactory>) {
+  return createFactory(...args).forCaller({ accountId: 'a', keyId: null });
 }
 
 /** Returns the commands that the account receives when the process that `owner` names places a hold. */
@@ -243,6 +246,32 @@ describe('a charge that fails because of a programming error', () => {
   });
 });
 
+test.each([
+  ['charged, if the response was delivered', true, 'SettleHold'],
+  ['absorbed, if it was not', false, 'AbsorbCharge'],
+])('a charge that is not confirmed in time stays pending until it is %s', async (_, isDelivered, last) => {
+  const commands: string[] = [];
+  const factory = createFactory(async (_id: string, { type }: AccountCommand) => {
+    commands.push(type);
+    if (commands.length <= 8) throw new StoreUnavailableError('away');
+    return { events: [], state: accountDecider.getInitialState(), revision: 0, position: 0n };
+  });
+  const { pendingWrites } = factory;
+  const payer = factory.forCaller({ accountId: 'a', keyId: null });
+  const hold = { holdId: 'r', payer: payer.id, amount: money.parseUsd('1'), expiresAt: time.nowMs() + 60_000 } as Hold;
+  const settling = payer.settle(hold, {} as Charge, { isDelivered }).catch((error) => error);
+  let isIdle = false;
+  await time.advance(8_000);
+  expect(await settling).toBeInstanceOf(StoreUnavailableError);
+  const waiting = pendingWrites.waitUntilIdle().then(() => {
+    isIdle = true;
+  });
+  expect([isIdle, pendingWrites.holdIds]).toEqual([false, ['r']]);
+  await time.advance(30_000);
+  await waiting;
+  expect([pendingWrites.holdIds, commands.at(-1)]).toEqual([[], last]);
+});
+
 test('logs each retry with its hold, and reports all of them as the same problem', async () => {
   const error = new StoreUnavailableError('away');
   await settling(error, 3);
@@ -261,7 +290,7 @@ test('does not retry the release of an unconfirmed hold after a programming erro
 });
 
 test('returns the extended amount, and later the charge, if the responses to extension and settlement were lost', async () => {
-  const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
+  const runtime = createTestRuntime();
   const streams = createStreams(new MemoryEventStore(), NO_SNAPSHOTS, runtime);
   const [id, lossy] = [randomUUID(), new Set<AccountCommand['type']>(['ExtendHold', 'SettleHold'])];
   const run: Accounts['run'] = async (...call) => {
@@ -274,7 +303,7 @@ test('returns the extended amount, and later the charge, if the responses to ext
     clock: time,
     getProcessId: () => 'gateway-1',
     events: new MemoryEventStore(),
-    reportError: () => {},
+    runtime,
   };
   const payer = new PayerFactory({ ...streams, accounts }, dependencies).forCaller({ accountId: id, keyId: null });
   const key = { keyId: 'k', name: 'k', hash: 'h', secret: { key: '', box: '' }, ...UNRESTRICTED_ACCESS, limit: null };

@@ -1,5 +1,5 @@
 /** Sells paid requests: hold money, serve, settle. Everything that costs money goes through this class. */
-import { money } from '#kernel';
+import { money, type Runtime, type Timers } from '#kernel';
 import { createDisconnectError, type FailureCode, toUpstreamError, UpstreamError } from '../errors.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
 import { CostMonitor } from './cost-monitor.ts';
@@ -62,14 +62,16 @@ export interface Sold<A> {
 }
 
 export class BillingEngine {
-  private readonly running = new RunningTasks();
+  private readonly running: RunningTasks;
 
   constructor(
     private readonly health: EndpointHealth,
     private readonly limits: CallLimits,
-    private readonly reportError: (problem: string, error: unknown) => void,
-    readonly costMonitor = new CostMonitor(reportError),
-  ) {}
+    readonly runtime: Runtime,
+    readonly costMonitor = new CostMonitor(runtime),
+  ) {
+    this.running = new RunningTasks(runtime);
+  }
 
   /**
    * Sells a non-streaming response. When `serve` returns, what it has billed is charged. When it throws a failure that
@@ -174,8 +176,8 @@ export class BillingEngine {
 
   private async begin(payer: Payer, order: Order, task: RunningTask, connection: ClientConnection): Promise<Purchase> {
     const hold = await this.hold(payer, order, task, connection);
-    const { health, costMonitor, reportError } = this;
-    return new Purchase(order, { payer, hold }, task, { health, costMonitor, reportError });
+    const { health, costMonitor, runtime } = this;
+    return new Purchase(order, { payer, hold }, task, { health, costMonitor, runtime });
   }
 
   private hold(
@@ -244,13 +246,13 @@ export class BillingEngine {
    * and earlier if that saves cost and the response is not stored.
    */
   private createDisconnectHandler(connection: ClientConnection, task: RunningTask) {
-    let drainTimer: NodeJS.Timeout | undefined;
+    let stopDrainTimer = () => {};
     let [isStopped, isDisconnected] = [false, false];
     let startedPurchase: Purchase | undefined;
     void connection.disconnected.then(() => {
       isDisconnected = true;
       if (isStopped) return;
-      drainTimer = setTimeout(() => task.abort(createDisconnectError()), this.limits.drainTimeoutMs);
+      stopDrainTimer = this.runtime.startTimer(this.limits.drainTimeoutMs, () => task.abort(createDisconnectError()));
       if (!connection.storesResponse) startedPurchase?.abandon(createDisconnectError());
     });
     return {
@@ -261,7 +263,7 @@ export class BillingEngine {
       },
       stop: () => {
         isStopped = true;
-        clearTimeout(drainTimer);
+        stopDrainTimer();
       },
     };
   }
@@ -288,19 +290,23 @@ class RunningTasks {
   private readonly tasks = new Set<RunningTask>();
   private onIdle: (() => void) | undefined;
 
+  constructor(private readonly timers: Pick<Timers, 'startTimer'>) {}
+
   get holdIds(): readonly string[] {
     return [...this.tasks].map(({ holdId }) => holdId);
   }
 
   begin(holdId: string, timeoutMs: number): RunningTask {
     const abort = new AbortController();
-    const timer = setTimeout(() => task.abort(new UpstreamError('timeout', 'The response took too long')), timeoutMs);
+    const stopTimer = this.timers.startTimer(timeoutMs, () =>
+      task.abort(new UpstreamError('timeout', 'The response took too long')),
+    );
     const task: RunningTask = {
       holdId,
       signal: abort.signal,
       abort: (failure) => abort.abort(failure),
       finish: () => {
-        clearTimeout(timer);
+        stopTimer();
         this.tasks.delete(task);
         if (this.tasks.size === 0) this.onIdle?.();
       },
@@ -314,10 +320,10 @@ class RunningTasks {
     const idle = new Promise<void>((resolve) => {
       this.onIdle = resolve;
     });
-    const timer = setTimeout(() => {
+    const stopTimer = this.timers.startTimer(timeoutMs, () => {
       for (const task of this.tasks) task.abort(new UpstreamError('shutdown', 'The gateway is shutting down'));
-    }, timeoutMs);
+    });
     await idle;
-    clearTimeout(timer);
+    stopTimer();
   }
 }

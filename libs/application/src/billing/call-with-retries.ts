@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Endpoint } from '#catalogue';
 import type { Attempt } from '#domain';
+import type { Runtime } from '#kernel';
 import { toUpstreamError } from '../errors.ts';
 import type { Order } from './order.ts';
 import { getBackoffMs, toFailedAttempt } from './retry-policy.ts';
@@ -14,6 +14,7 @@ interface CallContext {
   readonly signal: AbortSignal;
   /** Whether the client has disconnected. */
   readonly isAbandoned: boolean;
+  readonly runtime: Pick<Runtime, 'now' | 'sleep' | 'chance'>;
 }
 
 /**
@@ -27,12 +28,12 @@ export async function callWithRetries<A>(
   maxAttempts: number,
   context: CallContext,
 ): Promise<A> {
-  const { order, attempts, signal } = context;
+  const { order, attempts, signal, runtime } = context;
   const { of: model, provider, creditor } = endpoint.tariff;
   for (let remaining = maxAttempts; ; ) {
     remaining--;
-    const started = performance.now();
-    const getElapsedMs = () => Math.round(performance.now() - started);
+    const startedAtMs = runtime.now();
+    const getElapsedMs = () => Math.round(runtime.now() - startedAtMs);
     try {
       const response = await call.send(endpoint);
       attempts.push({ provider, creditor, model, outcome: 'ok', milliseconds: getElapsedMs() });
@@ -41,9 +42,9 @@ export async function callWithRetries<A>(
       const failure = toUpstreamError(error);
       const outcome = toFailedAttempt(failure, call, endpoint, order.maxPrice);
       if (!failure.isResting) attempts.push({ provider, creditor, model, milliseconds: getElapsedMs(), ...outcome });
-      const wait = getBackoffMs(failure, maxAttempts - remaining - 1);
+      const wait = getBackoffMs(failure, maxAttempts - remaining - 1, runtime);
       if (wait === undefined || remaining === 0 || signal.aborted) throw failure;
-      await delay(wait, undefined, { signal }).catch(() => {}); // after an abort the next call fails
+      await runtime.sleep(wait, { signal }); // after an abort the next call fails
       if (context.isAbandoned) throw failure;
     }
   }

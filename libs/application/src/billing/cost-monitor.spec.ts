@@ -15,7 +15,7 @@ beforeEach(() => {
     expect(error).toBeInstanceOf(ActionRequiredError);
     reports.push(problem);
   };
-  monitor = new CostMonitor(reportError, () => now);
+  monitor = new CostMonitor({ reportError, now: () => now });
 });
 
 const DIFFERENT = 'openrouter reports another cost for deepseek/deepseek-r1 than the catalogue';

@@ -28,7 +28,7 @@ export interface CostObservation {
 
 interface Entry {
   calls: number;
-  /** In milliseconds; undefined once the costs agree again. */
+  /** By `runtime.now()`; undefined once the costs agree again. */
   notifiedAt: number | undefined;
 }
 
@@ -40,10 +40,7 @@ type BilledCall = Pick<ChargeItem, 'of' | 'creditor' | 'usage' | 'cost' | 'repor
 export class CostMonitor {
   private readonly entries = new Map<string, Entry>();
 
-  constructor(
-    private readonly reportError: Runtime['reportError'],
-    private readonly now: () => number = Date.now,
-  ) {}
+  constructor(private readonly runtime: Pick<Runtime, 'now' | 'reportError'>) {}
 
   /**
    * @param bill as reported for the call
@@ -75,10 +72,10 @@ export class CostMonitor {
     const key = toKey(call, subject);
     const entry = this.entries.get(key) ?? this.add(key);
     entry.calls += 1;
-    const now = this.now();
+    const now = this.runtime.now();
     if (entry.notifiedAt !== undefined && now - entry.notifiedAt < REPEAT_INTERVAL_MS) return;
     entry.notifiedAt = now;
-    this.reportError(formatProblem(call, subject), new ActionRequiredError(getAdvice(subject)));
+    this.runtime.reportError(formatProblem(call, subject), new ActionRequiredError(getAdvice(subject)));
   }
 
   private recordAgreement(call: BilledCall): void {

@@ -7,8 +7,7 @@ import {
   toUsageJson,
   UnpricedUnitError,
 } from '#domain';
-import { money, type PicoUsd } from '#kernel';
-import type { PurchaseObserver } from './order.ts';
+import { money, type PicoUsd, type Runtime } from '#kernel';
 import type { ReportedBill } from './reported-bill.ts';
 
 /**
@@ -19,7 +18,7 @@ export function createChargeItem(
   tariff: Tariff,
   call: CallUsage & { readonly reportedBill?: ReportedBill | undefined },
   heldAmount: PicoUsd,
-  { reportError }: Pick<PurchaseObserver, 'reportError'>,
+  { reportError }: Pick<Runtime, 'reportError'>,
 ): ChargeItem {
   const { reportedBill, ...usage } = call;
   const use = { ...usage, ...toEvidence(usage, reportedBill) };

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { money, Rejection, ZERO_USD } from '#kernel';
+import { createTestRuntime } from '#testing';
 import { DedupingPayer, RepeatedRequestError } from './deduping-payer.ts';
 import { inProgressError } from './idempotency-conflict.ts';
 import type { Hold, HoldRequest, Payer } from './payer.ts';
@@ -46,6 +47,7 @@ function createPayer(known: number | null, actual: number | null, outcomes: read
       const complete = async () => {};
       return outcome === 'claimed' ? { payer: account('claimed'), complete, markDelivered: async () => {} } : response;
     },
+    createTestRuntime(),
   );
   return { payer, calls, getSetting: () => setting };
 }

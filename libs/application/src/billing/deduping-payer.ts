@@ -1,6 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Charge } from '#domain';
-import { Rejection, retry, ZERO_USD } from '#kernel';
+import { Rejection, type Runtime, retry, ZERO_USD } from '#kernel';
 import { createDisconnectError, toUpstreamError } from '../errors.ts';
 import type { ClaimedRequest, IdempotentRequest, RepeatedResponse } from './idempotency.ts';
 import { IdempotencyConflictError } from './idempotency-conflict.ts';
@@ -54,6 +53,7 @@ export class DedupingPayer extends PayerDecorator {
     payer: Payer,
     private readonly setting: KnownDedupeSetting,
     private readonly claimContent: ClaimContent,
+    private readonly runtime: Pick<Runtime, 'sleep' | 'chance'>,
   ) {
     super(payer);
   }
@@ -87,7 +87,8 @@ export class DedupingPayer extends PayerDecorator {
     };
     return retry(tryToClaim, {
       ...WAIT,
-      sleep: (waitMs) => waitForRetry(waitMs, request),
+      chance: this.runtime.chance,
+      sleep: (waitMs) => waitForRetry(this.runtime, waitMs, request),
       shouldRetry: (error) => error instanceof IdempotencyConflictError && error.type === 'idempotency_in_progress',
     });
   }
@@ -124,11 +125,15 @@ function getChangedSetting(error: unknown): number | null | undefined {
 }
 
 /** @throws UpstreamError if the request ends before */
-async function waitForRetry(waitMs: number, { signal, disconnected }: HoldRequest): Promise<void> {
+async function waitForRetry(
+  { sleep }: Pick<Runtime, 'sleep'>,
+  waitMs: number,
+  { signal, disconnected }: HoldRequest,
+): Promise<void> {
   const waiting = new AbortController();
   const signals = signal ? [signal, waiting.signal] : [waiting.signal];
   const isDisconnected = disconnected?.then(() => true);
-  const timer = delay(waitMs, false, { signal: AbortSignal.any(signals) }).catch(() => false); // aborted: see below
+  const timer = sleep(waitMs, { signal: AbortSignal.any(signals) }).then(() => false);
   try {
     if (await (isDisconnected ? Promise.race([timer, isDisconnected]) : timer)) throw createDisconnectError();
     if (signal?.aborted) throw toUpstreamError(signal.reason);

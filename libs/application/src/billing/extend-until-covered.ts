@@ -1,5 +1,5 @@
 /** Extends the hold of a running response while its provider continues to generate. */
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Timers } from '#kernel';
 import { toUpstreamError, UpstreamError } from '../errors.ts';
 
 export type ExtensionOutcome = 'extended' | 'retry_later' | 'exhausted';
@@ -17,10 +17,11 @@ export const EXTENSION_RETRY_MS = 100;
 export interface UncoveredUsage {
   isCovered(): boolean;
   extend(): Promise<ExtensionOutcome>;
-  /** Until when the response waits, by `performance.now()`. It is at least tried once. */
+  /** Until when the response waits, by `timers.now()`. It is at least tried once. */
   getDeadlineMs(): number;
   /** Aborts when the response ends for another reason. */
   readonly signal: AbortSignal;
+  readonly timers: Pick<Timers, 'now' | 'sleep'>;
 }
 
 /**
@@ -31,11 +32,11 @@ export interface UncoveredUsage {
  *   error of `extend`
  */
 export async function extendUntilCovered(usage: UncoveredUsage): Promise<boolean> {
-  const { signal } = usage;
+  const { signal, timers } = usage;
   let isShort = false;
   for (let running: Promise<ExtensionOutcome> | undefined; !usage.isCovered(); ) {
     running ??= usage.extend();
-    const pause = delay(getPauseMs(usage), undefined, { ref: false });
+    const pause = timers.sleep(getPauseMs(usage), { isBackground: true }).then(() => undefined);
     const outcome = await Promise.race([running, pause]);
     if (outcome !== undefined) running = undefined;
     if (outcome === 'extended' && usage.isCovered()) return true;
@@ -43,7 +44,7 @@ export async function extendUntilCovered(usage: UncoveredUsage): Promise<boolean
     if (outcome !== undefined) isShort = true;
     if (outcome === 'retry_later') await pause;
     if (signal.aborted) throw toUpstreamError(signal.reason);
-    if (performance.now() < usage.getDeadlineMs()) continue;
+    if (timers.now() < usage.getDeadlineMs()) continue;
     if (isShort) return false;
     throw new UpstreamError('hold_ended', 'No further money could be held in time');
   }
@@ -51,6 +52,6 @@ export async function extendUntilCovered(usage: UncoveredUsage): Promise<boolean
 }
 
 /** Returns the time until the next attempt, or until the deadline if that is earlier. */
-function getPauseMs({ getDeadlineMs }: UncoveredUsage): number {
-  return Math.min(Math.max(getDeadlineMs() - performance.now(), 1), EXTENSION_RETRY_MS);
+function getPauseMs({ getDeadlineMs, timers }: UncoveredUsage): number {
+  return Math.min(Math.max(getDeadlineMs() - timers.now(), 1), EXTENSION_RETRY_MS);
 }

@@ -1,30 +1,22 @@
 import { getEventListeners } from 'node:events';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { UpstreamError } from '#application';
 import { Rejection } from '#kernel';
 import { FakeClock } from '../../../testing/src/fake-clock.ts';
-import { replaceTimeouts } from '../../../testing/src/replace-delays.ts';
 import { HoldQueue } from './hold-queue.ts';
 import type { WaitSignals } from './payer.ts';
 
 const time = new FakeClock('2026-11-28T12:00:00.000Z');
 const unhandled: unknown[] = [];
 const recordUnhandled = (error: unknown) => void unhandled.push(error);
-let restoreTimeouts: () => void;
 
 beforeAll(() => {
-  restoreTimeouts = replaceTimeouts(time.delay);
   process.on('unhandledRejection', recordUnhandled);
 });
 afterAll(() => {
-  restoreTimeouts();
   process.off('unhandledRejection', recordUnhandled);
 });
-beforeEach(() => {
-  jest.spyOn(performance, 'now').mockImplementation(() => time.nowMs());
-});
 afterEach(() => {
-  jest.restoreAllMocks();
   expect(unhandled).toEqual([]);
 });
 
@@ -38,7 +30,7 @@ class Scene {
     public available = 0,
     maxWaiting = 64,
   ) {
-    this.queue = new HoldQueue({ maxWaiting, maxWaitMs: 30_000 });
+    this.queue = new HoldQueue({ maxWaiting, maxWaitMs: 30_000 }, time.timers);
   }
 
   /** Lets a request take one part of the money. */

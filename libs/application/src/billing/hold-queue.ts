@@ -1,4 +1,4 @@
-import { Rejection } from '#kernel';
+import { Rejection, type Timers } from '#kernel';
 import { createDisconnectError, toUpstreamError } from '../errors.ts';
 import type { WaitSignals } from './payer.ts';
 
@@ -35,8 +35,8 @@ interface Line {
   readonly waiters: Waiter[];
   /** Further requests are expected to arrive at the same time. */
   isGathering: boolean;
-  /** The next attempt of all waiters. */
-  timer?: NodeJS.Timeout | undefined;
+  /** Stops the timer of the next attempt of all waiters. */
+  stopTimer(): void;
 }
 
 /**
@@ -47,7 +47,10 @@ interface Line {
 export class HoldQueue {
   private readonly lines = new Map<string, Line>();
 
-  constructor(private readonly limits: WaitLimits) {}
+  constructor(
+    private readonly limits: WaitLimits,
+    private readonly timers: Timers,
+  ) {}
 
   /**
    * Runs `attempt` until it is not rejected for now.
@@ -74,7 +77,7 @@ export class HoldQueue {
     } finally {
       line.waiters.splice(line.waiters.indexOf(waiter), 1);
       if (line.waiters.length === 0) {
-        clearTimeout(line.timer);
+        line.stopTimer();
         this.lines.delete(accountId);
       }
     }
@@ -90,14 +93,14 @@ export class HoldQueue {
     const existing = this.lines.get(accountId);
     if (existing) {
       existing.waiters.push(waiter);
-      if (!existing.isGathering) scheduleAttempt(existing, CHECK_MS);
+      if (!existing.isGathering) this.scheduleAttempt(existing, CHECK_MS);
       return existing;
     }
-    const line: Line = { waiters: [waiter], isGathering: true };
+    const line: Line = { waiters: [waiter], isGathering: true, stopTimer: () => {} };
     this.lines.set(accountId, line);
-    void waitUntilIdle().then(() => {
+    void this.waitUntilIdle().then(() => {
       line.isGathering = false;
-      if (line.waiters.length > 0) retry(line);
+      if (line.waiters.length > 0) this.retry(line);
     });
     return line;
   }
@@ -113,10 +116,11 @@ export class HoldQueue {
       waiter.wake();
     });
     const { maxWaitMs } = this.limits;
-    const deadline = performance.now() + maxWaitMs;
+    const { timers } = this;
+    const deadline = timers.now() + maxWaitMs;
     for (;;) {
-      await pause(waiter, Math.max(deadline - performance.now(), 0), signal);
-      const hasTimedOut = performance.now() >= deadline;
+      await this.pause(waiter, Math.max(deadline - timers.now(), 0), signal);
+      const hasTimedOut = timers.now() >= deadline;
       try {
         return await attempt(waiters.length - 1);
       } catch (error) {
@@ -125,6 +129,47 @@ export class HoldQueue {
       }
     }
   }
+
+  private retry(line: Line): void {
+    wakeAll(line);
+    this.scheduleAttempt(line, RETRY_MS);
+  }
+
+  /** Schedules the next attempt of all waiters: other processes release money too. Replaces the one before. */
+  private scheduleAttempt(line: Line, milliseconds: number): void {
+    line.stopTimer();
+    line.stopTimer = this.timers.startTimer(milliseconds, () => this.retry(line));
+  }
+
+  /** Resolves when the process was not busy for a while. */
+  private async waitUntilIdle(): Promise<void> {
+    const { timers } = this;
+    const deadline = timers.now() + MAX_FIRST_RETRY_MS;
+    for (let idleMs = 0; idleMs < FIRST_RETRY_MS && timers.now() < deadline; ) {
+      const startedAt = timers.now();
+      await timers.sleep(CHECK_MS);
+      idleMs = timers.now() - startedAt > CHECK_MS + MAX_LAG_MS ? 0 : idleMs + CHECK_MS;
+    }
+  }
+
+  /**
+   * Resolves after the time, or once the waiter is woken.
+   * @throws UpstreamError if the signal has aborted, or the client has disconnected
+   */
+  private async pause(waiter: Waiter, milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+    if (!waiter.isWoken && !waiter.hasDisconnected && !signal?.aborted) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiter.wake = () => resolve();
+      const stopTimer = this.timers.startTimer(milliseconds, waiter.wake);
+      signal?.addEventListener('abort', waiter.wake);
+      await promise;
+      stopTimer();
+      signal?.removeEventListener('abort', waiter.wake);
+    }
+    waiter.isWoken = false;
+    if (signal?.aborted) throw toUpstreamError(signal.reason);
+    if (waiter.hasDisconnected) throw createDisconnectError();
+  }
 }
 
 function wakeAll({ waiters }: Line): void {
@@ -132,47 +177,6 @@ function wakeAll({ waiters }: Line): void {
     waiter.isWoken = true;
     waiter.wake();
   }
-}
-
-function retry(line: Line): void {
-  wakeAll(line);
-  line.timer = undefined;
-  scheduleAttempt(line, RETRY_MS);
-}
-
-/** Schedules the next attempt of all waiters: other processes release money too. An earlier one replaces a later one. */
-function scheduleAttempt(line: Line, milliseconds: number): void {
-  clearTimeout(line.timer);
-  line.timer = setTimeout(() => retry(line), milliseconds);
-}
-
-/** Resolves when the process was not busy for a while. */
-async function waitUntilIdle(): Promise<void> {
-  const deadline = performance.now() + MAX_FIRST_RETRY_MS;
-  for (let idleMs = 0; idleMs < FIRST_RETRY_MS && performance.now() < deadline; ) {
-    const startedAt = performance.now();
-    await new Promise<void>((resolve) => setTimeout(resolve, CHECK_MS));
-    idleMs = performance.now() - startedAt > CHECK_MS + MAX_LAG_MS ? 0 : idleMs + CHECK_MS;
-  }
-}
-
-/**
- * Resolves after the time, or once the waiter is woken.
- * @throws UpstreamError if the signal has aborted, or the client has disconnected
- */
-async function pause(waiter: Waiter, milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
-  if (!waiter.isWoken && !waiter.hasDisconnected && !signal?.aborted) {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    waiter.wake = () => resolve();
-    const timer = setTimeout(waiter.wake, milliseconds);
-    signal?.addEventListener('abort', waiter.wake);
-    await promise;
-    clearTimeout(timer);
-    signal?.removeEventListener('abort', waiter.wake);
-  }
-  waiter.isWoken = false;
-  if (signal?.aborted) throw toUpstreamError(signal.reason);
-  if (waiter.hasDisconnected) throw createDisconnectError();
 }
 
 function isTemporary(error: unknown): error is Rejection {

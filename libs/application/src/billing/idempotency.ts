@@ -10,7 +10,6 @@
  * If a gateway dies, its claim has no response. An unconfirmed claim cost nothing. For a confirmed claim the payer's
  * events show whether its hold was charged; if so, the request is not served again, unless it has a retry payer.
  */
-import { setTimeout as delay } from 'node:timers/promises';
 import { ACCOUNT, getHoldResolution } from '#domain';
 import { createRootCause, type EventReader, type Runtime, StoreUnavailableError, toStreamName } from '#kernel';
 import type { Clock } from '../clock.ts';
@@ -104,7 +103,7 @@ export interface IdempotencyDependencies {
   readonly payers: PayerFactory;
   readonly secrets: Secrets;
   readonly clock: Clock;
-  readonly reportError: Runtime['reportError'];
+  readonly runtime: Pick<Runtime, 'sleep' | 'reportError'>;
 }
 
 /** Returns how long a confirmed claim lasts if its gateway does not end it. */
@@ -200,7 +199,7 @@ export class IdempotencyService {
       if (accountId === undefined || typeof outcome === 'string') await store.end(claim, outcome);
       else await store.end(claim, outcome, QUOTA_OVERSHOOT_FACTOR * (await quota.loadMaxBytes(accountId)));
     } catch (error) {
-      this.dependencies.reportError('the claim of an idempotency key could not be ended', error);
+      this.dependencies.runtime.reportError('the claim of an idempotency key could not be ended', error);
     }
   }
 
@@ -285,8 +284,10 @@ export class IdempotencyService {
   private async markDelivered(claim: IdempotencyClaim): Promise<void> {
     await this.end(claim, 'delivered');
     // If this fails, or the process ends before, the response is removed with those that have expired.
-    const remove = () => this.dependencies.store.end(claim, 'unpaid');
-    void delay(DELIVERED_RETENTION_MS, undefined, { ref: false })
+    const { store, runtime } = this.dependencies;
+    const remove = () => store.end(claim, 'unpaid');
+    void runtime
+      .sleep(DELIVERED_RETENTION_MS, { isBackground: true })
       .then(remove)
       .catch(() => {});
   }
@@ -306,14 +307,14 @@ export class IdempotencyService {
     payer: Payer,
     { source }: Pick<IdempotentRequest, 'source'>,
   ): ClaimedRequest {
-    const { store, clock } = this.dependencies;
+    const { store, clock, runtime } = this.dependencies;
     // Another request is served instead if this one was considered dead while its money was being held.
     const confirm = async () => {
       if (await mapStoreErrors(store.confirm(claim))) return;
       // Once the claim has ended, an identical request is another one.
       if (clock.nowMs() < (claim.endsAtMs ?? Number.POSITIVE_INFINITY)) throw inProgressError(source);
     };
-    const claimed = new IdempotentPayer(payer, { confirm, renew: () => store.renew(claim) });
+    const claimed = new IdempotentPayer(payer, { confirm, renew: () => store.renew(claim) }, runtime);
     const complete = (response: SavedHttpResponse | undefined) => {
       if (claimed.chargeState === 'charged') return this.end(claim, response ?? 'lost');
       return this.end(claim, claimed.chargeState === 'open' ? 'unknown' : 'unpaid');

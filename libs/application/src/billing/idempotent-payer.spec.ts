@@ -1,15 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import {
-  type Accounts,
-  HoldAlreadyExistsError,
-  type Payer,
-  PayerFactory,
-  SystemClock,
-  UpstreamError,
-} from '#application';
+import { type Accounts, HoldAlreadyExistsError, type Payer, PayerFactory, UpstreamError } from '#application';
 import { type AccountEvent, accountDecider, type Charge } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { type Cause, money, Rejection, StoreUnavailableError, ZERO_USD } from '#kernel';
+import { createTestRuntime, SystemClock } from '#testing';
 import { useFakeTime } from '../../../testing/src/use-fake-time.ts';
 import { IdempotentPayer, type PendingClaim } from './idempotent-payer.ts';
 
@@ -35,7 +29,7 @@ function createFactory(run: Accounts['run'], clock = new SystemClock()): PayerFa
     clock,
     getProcessId: () => 'gateway-1',
     events: new MemoryEventStore(),
-    reportError: () => {},
+    runtime: createTestRuntime(),
   };
   return new PayerFactory({ accounts: { run } } as never, dependencies);
 }
@@ -53,7 +47,7 @@ function createPayer(
     if (outcome instanceof Error) throw outcome;
     return { events: outcome, state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
-  return new IdempotentPayer(createFactory(run).forCaller(caller), { ...lastingClaim, ...claim });
+  return new IdempotentPayer(createFactory(run).forCaller(caller), { ...lastingClaim, ...claim }, createTestRuntime());
 }
 
 test.each([
@@ -120,7 +114,9 @@ describe('while a request waits for money', () => {
     };
     const waiting = Promise.withResolvers<never>();
     const inner = { id: 'account-a', hold: () => waiting.promise } as unknown as Payer;
-    const holding = new IdempotentPayer(inner, { ...lastingClaim, renew }).hold(request).catch(() => {});
+    const holding = new IdempotentPayer(inner, { ...lastingClaim, renew }, createTestRuntime())
+      .hold(request)
+      .catch(() => {});
     await getTime().advance(30_000);
     expect(renewals).toBeGreaterThanOrEqual(6);
     waiting.reject(new Rejection('insufficient_balance', ''));

@@ -1,6 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Charge } from '#domain';
-import { Rejection } from '#kernel';
+import { Rejection, type Timers } from '#kernel';
 import { UpstreamError } from '../errors.ts';
 import {
   type Hold,
@@ -38,6 +37,7 @@ export class IdempotentPayer extends PayerDecorator {
   constructor(
     payer: Payer,
     private readonly claim: PendingClaim,
+    private readonly timers: Pick<Timers, 'sleep'>,
   ) {
     super(payer);
   }
@@ -67,7 +67,7 @@ export class IdempotentPayer extends PayerDecorator {
 
   private async renewUntil(ended: AbortSignal): Promise<void> {
     while (!ended.aborted) {
-      await delay(RENEW_INTERVAL_MS, undefined, { signal: ended, ref: false }).catch(() => {}); // ended
+      await this.timers.sleep(RENEW_INTERVAL_MS, { signal: ended, isBackground: true });
       // renewed again at the next interval, or another gateway takes over
       if (!ended.aborted) await this.claim.renew().catch(() => {});
     }

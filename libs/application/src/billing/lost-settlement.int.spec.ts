@@ -1,10 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createStreams, type Hold, PayerFactory, type Streams, SystemClock, UpstreamError } from '#application';
+import { createStreams, type Hold, PayerFactory, type Streams, UpstreamError } from '#application';
 import { type AccountCommand, UNRESTRICTED_ACCESS } from '#domain';
 import { PostgresEventStore } from '#eventstore';
 import { NO_SNAPSHOTS, parseUsd, Rejection, UnknownOutcomeError } from '#kernel';
-import { createCharge, createMigratedDatabase, TEST_CAUSE, type TestDatabase } from '#testing';
+import {
+  createCharge,
+  createMigratedDatabase,
+  createTestRuntime,
+  SystemClock,
+  TEST_CAUSE,
+  type TestDatabase,
+} from '#testing';
 
 /** More holds than the state of an account remembers after their end. */
 const OTHER_ENDS = 1_100;
@@ -21,13 +28,13 @@ let store: PostgresEventStore;
 
 /** The write paths of a new process, and its payer. */
 function startProcess(change: (streams: Streams) => Streams = (streams) => streams) {
-  const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
+  const runtime = createTestRuntime({ sleep: async () => {} });
   const streams = createStreams(store, NO_SNAPSHOTS, runtime);
   const factory = new PayerFactory(change(streams), {
     clock,
     getProcessId: () => 'gateway-1',
     events: store,
-    reportError: () => {},
+    runtime: createTestRuntime(),
   });
   return { streams, payer: factory.forCaller({ accountId: ACCOUNT, keyId: null }) };
 }

@@ -1,6 +1,6 @@
 import type { AnyModel, Endpoint, PriceList } from '#catalogue';
 import { NO_USAGE, type PartialHold, type Query, type Usage } from '#domain';
-import { type PicoUsd, ZERO_USD } from '#kernel';
+import { type PicoUsd, type Runtime, ZERO_USD } from '#kernel';
 import type { UpstreamError } from '../errors.ts';
 import type { EndpointHealth } from '../routing/endpoint-health.ts';
 import { breakDownCharge, type ChargeBreakdown } from './charge-breakdown.ts';
@@ -44,11 +44,11 @@ export interface Funds {
   readonly hold: Hold;
 }
 
-/** Receives the performance of endpoints and reports of errors. */
+/** Receives the performance of endpoints, the costs that providers report, and errors. */
 export interface PurchaseObserver {
   readonly health: EndpointHealth;
   readonly costMonitor?: CostMonitor;
-  readonly reportError: (problem: string, error: unknown) => void;
+  readonly runtime: Runtime;
 }
 
 /** What a request cost its payer. */

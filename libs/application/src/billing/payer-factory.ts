@@ -7,6 +7,7 @@ import { createExpireHoldsCommand, HoldCommandRouter } from './hold-commands.ts'
 import { HoldQueue, type WaitLimits } from './hold-queue.ts';
 import type { Caller, Payer } from './payer.ts';
 import { PaymentRegistry } from './payment-registry.ts';
+import { PendingWrites } from './pending-writes.ts';
 import type { PayerDependencies } from './stream-payer.ts';
 
 const NO_WAIT: WaitLimits = { maxWaiting: 0, maxWaitMs: 0 };
@@ -15,15 +16,18 @@ export class PayerFactory {
   private readonly dependencies: PayerDependencies;
   private readonly registry: PaymentRegistry;
   private readonly queue: HoldQueue;
+  /** A process must not stop before these are done. */
+  readonly pendingWrites = new PendingWrites();
 
   constructor(
     private readonly streams: Pick<Streams, 'accounts' | 'challenges' | 'paymentClaims'>,
-    dependencies: Omit<PayerDependencies, 'holdCommands'>,
+    dependencies: Omit<PayerDependencies, 'holdCommands' | 'pendingWrites'>,
     waitLimits: WaitLimits = NO_WAIT,
   ) {
-    this.queue = new HoldQueue(waitLimits);
+    this.queue = new HoldQueue(waitLimits, dependencies.runtime);
     this.registry = new PaymentRegistry(streams.paymentClaims, dependencies.clock);
-    this.dependencies = { holdCommands: new HoldCommandRouter(streams), ...dependencies };
+    const { pendingWrites } = this;
+    this.dependencies = { holdCommands: new HoldCommandRouter(streams), pendingWrites, ...dependencies };
   }
 
   forCaller(caller: Caller): Payer {

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Endpoint, TokenPricedModel } from '#catalogue';
 import type { Price, Tariff, Usage } from '#domain';
 import { parseUsd, ZERO_USD } from '#kernel';
+import { createTestRuntime } from '#testing';
 import { Clock } from '../clock.ts';
 import { UpstreamError } from '../errors.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
@@ -42,7 +43,7 @@ function begin(endpoints = [endpoint]) {
   };
   const watch = {
     health: new EndpointHealth(new StillClock()),
-    reportError: (problem: string) => void alarms.push(problem),
+    runtime: createTestRuntime({ reportError: (problem) => void alarms.push(problem) }),
   };
   return {
     sale,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { createTestRuntime } from '#testing';
 import { UpstreamError } from '../errors.ts';
 import { type ByteWriter, relayBytes } from './relay-bytes.ts';
 
@@ -46,9 +47,8 @@ function listener({ keepsWaiting = 0, leavesAfter = Number.POSITIVE_INFINITY } =
   const relay = (...pieces: readonly (string | UpstreamError)[]) => {
     return relayBytes(
       { mediaType: 'audio/mpeg', bytes: sound(...pieces) },
-      { markLastAttemptFailed: brokenOff },
+      { markLastAttemptFailed: brokenOff, runtime: createTestRuntime({ now: () => now }) },
       client,
-      () => now,
     );
   };
   return { heard, relay };

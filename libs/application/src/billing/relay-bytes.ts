@@ -31,10 +31,10 @@ export interface ByteWriter extends StreamWriter {
  */
 export async function relayBytes(
   { bytes, mediaType }: ProviderByteStream,
-  purchase: Pick<Purchase, 'markLastAttemptFailed'>,
+  purchase: Pick<Purchase, 'markLastAttemptFailed' | 'runtime'>,
   client: ByteWriter,
-  now = () => performance.now(),
 ): Promise<UpstreamError | undefined> {
+  const { now } = purchase.runtime;
   let waitedMs = 0;
   try {
     for await (const chunk of bytes) {

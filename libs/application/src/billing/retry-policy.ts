@@ -1,7 +1,7 @@
 /** Decides after a failed call whether to retry it or to fall back, and what its attempt records. */
 import type { Endpoint } from '#catalogue';
 import { type Attempt, type CallUsage, calculateCost, toProviderRequestIdFields, UnpricedUnitError } from '#domain';
-import { calculateBackoffMs, money, type PicoUsd } from '#kernel';
+import { calculateBackoffMs, money, type PicoUsd, type Randomness } from '#kernel';
 import type { FailureCode, UpstreamError } from '../errors.ts';
 import type { UpstreamCall } from './upstream-call.ts';
 
@@ -25,10 +25,14 @@ function isRetryable({ code, status = 0, deliveredText, isInternal, operatorProb
  * Returns how long to wait before the same endpoint is called again; undefined if a retry is not worthwhile.
  * @param earlierFailures number of failures in a row before this one
  */
-export function getBackoffMs(failure: UpstreamError, earlierFailures: number): number | undefined {
+export function getBackoffMs(
+  failure: UpstreamError,
+  earlierFailures: number,
+  { chance }: Pick<Randomness, 'chance'>,
+): number | undefined {
   const requestedMs = (failure.retryAfterSeconds ?? 0) * 1_000;
   if (!isRetryable(failure) || requestedMs > BACKOFF.maxMs) return undefined;
-  return Math.max(calculateBackoffMs(BACKOFF, earlierFailures), requestedMs);
+  return Math.max(calculateBackoffMs({ ...BACKOFF, chance }, earlierFailures), requestedMs);
 }
 
 /**

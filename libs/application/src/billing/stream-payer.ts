@@ -1,8 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Charge, getHoldResolution, type HoldCommand, type HoldEvent, type RiskLimits } from '#domain';
 import {
   AppendTooLargeError,
-  type Backoff,
   type Cause,
   createRootCause,
   type EventReader,
@@ -17,12 +15,14 @@ import {
   type StoredEvent,
   UnknownEventError,
   UnknownOutcomeError,
+  type WaitOptions,
   withStoreTimeout,
   ZERO_USD,
 } from '#kernel';
 import type { Clock } from '../clock.ts';
 import type { HoldCommandResult, HoldCommandRouter } from './hold-commands.ts';
 import type { Hold, HoldExtensionRequest, HoldRelease, HoldRequest, Payer, SettleOptions } from './payer.ts';
+import type { PendingWrites } from './pending-writes.ts';
 
 const BACKOFF = { minMs: 500, maxMs: 5_000 };
 /**
@@ -60,13 +60,12 @@ export interface PayerDependencies {
   readonly getProcessId: GetProcessId;
   /** Reads the events of payers. */
   readonly events: Pick<EventReader, 'read'>;
-  readonly reportError: Runtime['reportError'];
+  readonly runtime: Runtime;
+  readonly pendingWrites: PendingWrites;
   /** What the operator may lose for one account at most; unlimited if undefined. */
   readonly riskLimits?: RiskLimits | undefined;
-  /** Logs each retry of a change of a hold, in addition to `reportError`, which does not name the hold. */
+  /** Logs each retry of a change of a hold, in addition to `runtime.reportError`, which does not name the hold. */
   readonly logRetry?: ((retry: HoldRetry) => void) | undefined;
-  /** As in `Backoff`. */
-  readonly random?: Backoff['random'];
 }
 
 type HoldChange = 'charge' | 'release' | 'extension' | 'absorption';
@@ -83,7 +82,7 @@ export interface HoldRetry extends FailedAttempt {
 export abstract class StreamPayer implements Payer {
   /** Revision of the payer's stream after the hold was placed. */
   protected heldAtRevision = NO_STREAM;
-  /** When the first write of the request failed, if none has succeeded since; from `performance.now()`. */
+  /** When the first write of the request failed, if none has succeeded since; from `runtime.now()`. */
   private unavailableSinceMs: number | undefined;
 
   constructor(protected readonly dependencies: PayerDependencies) {}
@@ -101,7 +100,9 @@ export abstract class StreamPayer implements Payer {
   async settle(hold: Hold, charge: Charge, { isDelivered, query }: SettleOptions): Promise<PicoUsd> {
     const data = { holdId: hold.holdId, charge, query, at: this.dependencies.clock.now() };
     const settleHold = () => this.endHold({ type: 'SettleHold', data }, ['HoldSettled']);
+    const { pendingWrites } = this.dependencies;
     const change = this.change('charge', hold, isDelivered, settleHold);
+    pendingWrites.track(hold.holdId, change.work);
     const unrecorded = this.createUnrecordedReporter(hold, charge);
     try {
       const { events, state } = await change.result;
@@ -113,11 +114,13 @@ export abstract class StreamPayer implements Payer {
     } catch (error) {
       const isOutcomeUnknown = change.hasTimedOut() || isProgrammingError(error);
       if (isDelivered || !isOutcomeUnknown) change.work.catch(unrecorded);
-      else
-        void change.work
+      else {
+        const absorbing = change.work
           .catch(() => {}) // absorbing finds out whether the charge was stored
           .then(() => this.absorb(hold, charge))
           .catch(unrecorded);
+        pendingWrites.track(hold.holdId, absorbing);
+      }
       throw error;
     }
   }
@@ -137,6 +140,7 @@ export abstract class StreamPayer implements Payer {
     } as const;
     const releaseHold = () => this.endHold(command, ['HoldReleased', 'HoldExpired']);
     const { work, result } = this.change('release', hold, true, releaseHold);
+    this.dependencies.pendingWrites.track(hold.holdId, work);
     // Without a cost nothing is lost: the caller gets the error, or the retries have logged it, and the hold expires.
     work.catch(absorbed ? this.createUnrecordedReporter(hold, absorbed) : () => {});
     await result;
@@ -184,7 +188,7 @@ export abstract class StreamPayer implements Payer {
         }
       },
       () => true,
-      { ref: false },
+      { isBackground: true },
     );
   }
 
@@ -206,7 +210,7 @@ export abstract class StreamPayer implements Payer {
    */
   private createUnrecordedReporter({ holdId, payer }: Hold, charge: Charge) {
     const problem = `hold ${holdId} of ${payer}: usage of ${charge.cost} pUSD was not recorded`;
-    return (error: unknown): void => this.dependencies.reportError(problem, error);
+    return (error: unknown): void => this.dependencies.runtime.reportError(problem, error);
   }
 
   /**
@@ -228,9 +232,9 @@ export abstract class StreamPayer implements Payer {
    * quorum serves reads long before it has stored the append. If this gives up, the hold expires; no provider was called.
    */
   private async releaseUnconfirmed({ holdId, expiresAt }: Pick<Hold, 'holdId' | 'expiresAt'>): Promise<void> {
-    const { holdCommands, clock } = this.dependencies;
+    const { holdCommands, clock, runtime } = this.dependencies;
     for (let polls = 0; clock.nowMs() < expiresAt; polls++) {
-      await delay(UNCONFIRMED_POLL_DELAYS_MS[polls] ?? MAX_POLL_DELAY_MS, undefined, { ref: false });
+      await runtime.sleep(UNCONFIRMED_POLL_DELAYS_MS[polls] ?? MAX_POLL_DELAY_MS, { isBackground: true });
       const data = { holdId, ...UNCONFIRMED_HOLD_FAILURE, attempts: [], at: clock.now() };
       try {
         await holdCommands.run(this.id, { type: 'ReleaseHold', data }, this.createCause(holdId));
@@ -239,7 +243,7 @@ export abstract class StreamPayer implements Payer {
         if (error instanceof Rejection && error.code === 'hold_not_found') continue;
         this.reportProgrammingError('release', holdId, error);
         if (isFinal(error)) return;
-        this.dependencies.reportError('an unconfirmed hold could not be released; retrying', error);
+        runtime.reportError('an unconfirmed hold could not be released; retrying', error);
         polls = 0; // the store is unavailable: try again soon, since it may have stored the hold by then
       }
     }
@@ -270,20 +274,24 @@ export abstract class StreamPayer implements Payer {
     continues: boolean,
     attempt: () => Promise<T>,
   ): Change<T> {
-    const { clock } = this.dependencies;
+    const { clock, runtime } = this.dependencies;
     let hasTimedOut = false;
     const shouldContinue = () => clock.nowMs() < hold.expiresAt && (continues || !hasTimedOut);
     const work = this.retryChange({ change, holdId: hold.holdId }, attempt, shouldContinue);
     const problem = 'the event store did not record the end of the request in time';
-    const result = withStoreTimeout(this.remainingWaitMs, work, problem, () => {
-      hasTimedOut = true;
+    const result = withStoreTimeout(runtime, this.remainingWaitMs, work, {
+      problem,
+      onTimeout: () => {
+        hasTimedOut = true;
+      },
     });
     return { work, result, hasTimedOut: () => hasTimedOut };
   }
 
   /** A request waits only once: what an extension of its hold has used up, its charge does not wait for again. */
   private get remainingWaitMs(): number {
-    const waitedMs = this.unavailableSinceMs === undefined ? 0 : performance.now() - this.unavailableSinceMs;
+    const waitedMs =
+      this.unavailableSinceMs === undefined ? 0 : this.dependencies.runtime.now() - this.unavailableSinceMs;
     return Math.max(MAX_WAIT_MS - waitedMs, MIN_WAIT_MS);
   }
 
@@ -291,25 +299,25 @@ export abstract class StreamPayer implements Payer {
     { change, holdId }: Pick<HoldRetry, 'change' | 'holdId'>,
     attempt: () => Promise<T>,
     shouldContinue: () => boolean,
-    timerOptions = {},
+    waitOptions: WaitOptions = {},
   ): Promise<T> {
-    const { random, reportError, logRetry } = this.dependencies;
+    const { runtime, logRetry } = this.dependencies;
     let startedAtMs = 0;
     const runAttempt = () => {
-      startedAtMs = performance.now();
+      startedAtMs = runtime.now();
       return attempt();
     };
     try {
       const result = await retry(runAttempt, {
         ...BACKOFF,
-        random,
-        sleep: (milliseconds) => delay(milliseconds, undefined, timerOptions),
+        chance: runtime.chance,
+        sleep: (milliseconds) => runtime.sleep(milliseconds, waitOptions),
         shouldRetry: (error) => !isFinal(error),
         shouldContinue,
         onRetry: (error, failedAttempt) => {
           this.unavailableSinceMs ??= startedAtMs;
           // The same text for all holds: during an outage this is one line a minute, and not one for each hold.
-          reportError(`the ${change} of a hold was not recorded; retrying`, error);
+          runtime.reportError(`the ${change} of a hold was not recorded; retrying`, error);
           logRetry?.({ holdId, payer: this.id, change, ...failedAttempt, error });
         },
       });
@@ -323,7 +331,7 @@ export abstract class StreamPayer implements Payer {
 
   private reportProgrammingError(change: HoldChange, holdId: string, error: unknown): void {
     if (!isProgrammingError(error)) return;
-    this.dependencies.reportError(`the ${change} of hold ${holdId} of ${this.id} failed unexpectedly`, error);
+    this.dependencies.runtime.reportError(`the ${change} of hold ${holdId} of ${this.id} failed unexpectedly`, error);
   }
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Endpoint } from '#catalogue';
 import { type ChargeItem, calculateCost, type Price, type Usage } from '#domain';
 import { type PicoUsd, parseUsd } from '#kernel';
+import { createTestRuntime } from '#testing';
 import { Clock } from '../clock.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
 import type { Order } from './order.ts';
@@ -29,7 +30,7 @@ async function truncate(usage: Usage, coveredTokens: number) {
     { priceList: { version: 'list', lines: [] } } as unknown as Order,
     { payer: {} as Payer, hold: { amount: parseUsd('1') } as Hold },
     { signal: new AbortController().signal, abort: () => {} },
-    { health: new EndpointHealth(new StillClock()), reportError: () => {} },
+    { health: new EndpointHealth(new StillClock()), runtime: createTestRuntime() },
   );
   purchase.endpoint = endpoint;
   const absorbed = 'hold_used_up';

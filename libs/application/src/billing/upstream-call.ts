@@ -27,7 +27,7 @@ export type UsageEstimate = Pick<UpstreamCall<unknown>, 'estimateUsage'>;
 export interface EndpointResponse<A> {
   readonly response: A;
   readonly endpoint: Endpoint;
-  /** When the first attempt was sent, in milliseconds of `performance.now()`. */
+  /** When the first attempt was sent, by `runtime.now()`. */
   readonly sentAtMs: number;
   /** When the response or, of a stream, its first part had arrived. */
   readonly firstByteAtMs: number;

@@ -1,9 +1,10 @@
 /** What a request that has waited for money holds. */
 import { expect, test } from '@jest/globals';
-import { type Accounts, PayerFactory, SystemClock } from '#application';
+import { type Accounts, PayerFactory } from '#application';
 import { type AccountCommand, accountDecider } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { money, Rejection } from '#kernel';
+import { createTestRuntime, SystemClock } from '#testing';
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const partial = (amount: string) => ({ minAmount: money.parseUsd(amount), divisor: 64n });
@@ -19,7 +20,7 @@ test('a request that has waited holds a part by the current measurements', async
     clock: new SystemClock(),
     getProcessId: () => 'gateway-1',
     events: new MemoryEventStore(),
-    reportError: () => {},
+    runtime: createTestRuntime(),
   };
   const factory = new PayerFactory({ accounts: { run } } as never, dependencies, { maxWaiting: 1, maxWaitMs: 60_000 });
   const request = {

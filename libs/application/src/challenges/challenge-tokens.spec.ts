@@ -1,9 +1,10 @@
 import { expect, test } from '@jest/globals';
 import macaroon from 'macaroon';
 import { ChallengeTokens, Secrets } from '#application';
+import { createTestRuntime } from '#testing';
 import { matchesChallenge } from './challenge-tokens.ts';
 
-const tokens = new ChallengeTokens(new Secrets(Buffer.alloc(32, 1)));
+const tokens = new ChallengeTokens(new Secrets(createTestRuntime(), Buffer.alloc(32, 1)));
 const terms = {
   id: Buffer.alloc(32, 7).toString('base64url'),
   paymentHash: 'ab'.repeat(32),
@@ -35,5 +36,5 @@ test('accepts a token only for its own challenge, and rejects added conditions a
     // Only the location in the token is not signed.
     if (read) expect([read.id, read.conditions]).toEqual([found?.id, found?.conditions]);
   }
-  expect(new ChallengeTokens(new Secrets(Buffer.alloc(32, 2))).verify(token)).toBeUndefined();
+  expect(new ChallengeTokens(new Secrets(createTestRuntime(), Buffer.alloc(32, 2))).verify(token)).toBeUndefined();
 });

@@ -2,7 +2,7 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import canonicalize from 'canonicalize';
 import { type ChallengeIssued, convertToUnits, convertToUsd, type Query } from '#domain';
-import { type Cause, money, type PicoUsd } from '#kernel';
+import { type Cause, money, type PicoUsd, type Runtime } from '#kernel';
 import type { Clock } from '../clock.ts';
 import { UpstreamError } from '../errors.ts';
 import { generateBase62, type Secrets } from '../secrets.ts';
@@ -73,6 +73,7 @@ interface IssueChallengeDependencies {
   readonly tokens: ChallengeTokens;
   readonly secrets: Secrets;
   readonly clock: Clock;
+  readonly runtime: Runtime;
 }
 
 @CommandHandler(IssueChallenge)
@@ -88,13 +89,13 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
    *   invoice
    */
   async execute({ params, cause }: IssueChallenge): Promise<PaymentChallenge> {
-    const { streams, tokens, clock, paymentMethods } = this.dependencies;
+    const { streams, tokens, clock, paymentMethods, runtime } = this.dependencies;
     const { terms, coin, backends } = getLightningMethod(paymentMethods);
     const rate = await this.dependencies.rates.fetchUsdRate(coin.code);
     const units = convertToUnits(params.price, coin, rate.value);
     const description = describeQuery(params.query);
     const paymentRequest = {
-      topupId: generateBase62(REFERENCE_LENGTH),
+      topupId: generateBase62(runtime, REFERENCE_LENGTH),
       coin,
       kind: terms.destination,
       units,
@@ -103,7 +104,10 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
       confirmations: terms.confirmations,
     };
     const { lightningTimeoutMs } = paymentMethods;
-    const { backend, payment } = await createPaymentAtFirst(backends, paymentRequest, lightningTimeoutMs);
+    const { backend, payment } = await createPaymentAtFirst(backends, paymentRequest, {
+      lightningTimeoutMs,
+      timers: runtime,
+    });
     assertPlausibleInvoice(payment);
     const at = clock.now();
     const invoice = payment.destination.value;

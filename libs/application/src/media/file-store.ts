@@ -1,5 +1,5 @@
 /** Stores files for a limited time: results that are handed out, and requests of running jobs. */
-import { randomBytes } from 'node:crypto';
+import type { Randomness } from '#kernel';
 
 /** `gen`: results, which signed links open. `req`: sealed requests of jobs, which are not accessible from outside. */
 export type FilePurpose = 'gen' | 'req';
@@ -13,11 +13,15 @@ const ID = /^(gen|req)_([0-9a-z]{6})([0-9a-f]{32})$/;
  * Generates an id that cannot be guessed, for files that are deleted after `until` (milliseconds since 1970). The hour
  * of deletion is part of the id, so it is stored nowhere else.
  */
-export function generateFileId(purpose: FilePurpose, until: number): string {
+export function generateFileId(
+  randomness: Pick<Randomness, 'generateBytes'>,
+  purpose: FilePurpose,
+  until: number,
+): string {
   const hour = Math.ceil(until / HOUR_MS)
     .toString(36)
     .padStart(HOUR_DIGITS, '0');
-  return `${purpose}_${hour}${randomBytes(RANDOM_BYTES).toString('hex')}`;
+  return `${purpose}_${hour}${Buffer.from(randomness.generateBytes(RANDOM_BYTES)).toString('hex')}`;
 }
 
 /**

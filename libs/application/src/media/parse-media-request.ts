@@ -91,10 +91,16 @@ export function pickEndpointParameters(
 export function selectMediaRoute(
   { model, sort }: ResolvedModel<MediaModel>,
   capable: readonly Endpoint[],
-  request: { readonly body: Body; readonly ignoredFields: ReadonlySet<string>; readonly source: string },
+  request: {
+    readonly body: Body;
+    readonly ignoredFields: ReadonlySet<string>;
+    readonly source: string;
+    /** See `RouteRequest`. */
+    readonly chance: number;
+  },
   health: EndpointHealth,
 ): readonly Endpoint[] {
-  const { body, ignoredFields, source } = request;
+  const { body, ignoredFields, source, chance } = request;
   return selectRoute({
     model: { ...model, endpoints: capable.length > 0 ? capable : model.endpoints },
     preferences: parseRoutingPreferences(body.provider, sort),
@@ -102,7 +108,7 @@ export function selectMediaRoute(
     usesTools: false,
     searchesWeb: false,
     source,
-    chance: Math.random(),
+    chance,
     getPerformance: (endpoint) => health.get(model, endpoint),
   }).endpoints;
 }

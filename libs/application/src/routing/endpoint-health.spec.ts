@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Endpoint } from '#catalogue';
-import { SystemClock } from '../clock.ts';
+import { SystemClock } from '#testing';
 import { EndpointHealth } from './endpoint-health.ts';
 
 const MODEL = { id: 'v/m' };

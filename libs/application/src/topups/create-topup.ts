@@ -11,7 +11,7 @@ import {
   parseCoinAmount,
   type RateUsed,
 } from '#domain';
-import { type Cause, money, type PicoUsd } from '#kernel';
+import { type Cause, money, type PicoUsd, type Randomness, type Runtime } from '#kernel';
 import { Clock } from '../clock.ts';
 import { InvalidRequestError, isCertainRejection, UpstreamError } from '../errors.ts';
 import { generateBase62 } from '../secrets.ts';
@@ -25,8 +25,8 @@ import { assertPlausibleInvoice } from './plausibility.ts';
 /** 22 base62 characters: the id alone gives access to the status of a top-up, so it must not be guessable. */
 export const TOPUP_ID_LENGTH = 22;
 
-export function generateTopupId(): string {
-  return generateBase62(TOPUP_ID_LENGTH);
+export function generateTopupId(randomness: Pick<Randomness, 'generateBytes'>): string {
+  return generateBase62(randomness, TOPUP_ID_LENGTH);
 }
 
 /** The customer's wallet may display this text. */
@@ -56,33 +56,38 @@ export class CreateTopup extends Command<CreatedTopup> {
     readonly params: TopupParams,
     readonly cause: Cause,
     /** Generated if omitted. */
-    readonly topupId = generateTopupId(),
+    readonly topupId?: string,
   ) {
     super();
   }
 }
 
+export interface CreateTopupDependencies {
+  readonly streams: Pick<Streams, 'topups' | 'openInvoices'>;
+  readonly paymentMethods: PaymentMethods;
+  readonly rates: ExchangeRates;
+  readonly clock: Clock;
+  readonly runtime: Runtime;
+}
+
 @CommandHandler(CreateTopup)
 export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
-  constructor(
-    private readonly streams: Streams,
-    private readonly paymentMethods: PaymentMethods,
-    private readonly rates: ExchangeRates,
-    private readonly clock: Clock,
-  ) {}
+  constructor(private readonly dependencies: CreateTopupDependencies) {}
 
   /**
    * @throws InvalidRequestError if the method or the amount is invalid; UpstreamError if there is no exchange rate or
    *   no valid invoice; Rejection if the account has too many open invoices
    */
-  async execute({ accountId, params, cause, topupId }: CreateTopup): Promise<CreatedTopup> {
+  async execute({ accountId, params, cause, topupId: givenId }: CreateTopup): Promise<CreatedTopup> {
+    const { streams, paymentMethods, rates, clock, runtime } = this.dependencies;
+    const topupId = givenId ?? generateTopupId(runtime);
     const { method, requested, ...options } = params;
     const { terms, coin, backends } = this.getMethod(method);
     assertWithinLimits(terms, coin, requested);
-    const rate = await this.rates.fetchUsdRate(coin.code);
+    const rate = await rates.fetchUsdRate(coin.code);
     assertWithinLimits(terms, coin, requested, rate.value);
     const priced = convertRequestedAmount(coin, requested, rate);
-    const at = this.clock.now();
+    const at = clock.now();
     const { destination: kind, bonus, confirmations, expiryMinutes } = terms;
     const expirySeconds = expiryMinutes * 60;
     const paymentRequest = {
@@ -99,8 +104,9 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
       { accountId, topupId, expiresAt: toExpiry(paymentRequest, at), at },
       cause,
     );
-    const { lightningTimeoutMs } = this.paymentMethods;
-    const { backend, payment } = await createPaymentAtFirst(backends, paymentRequest, lightningTimeoutMs).catch(
+    const { lightningTimeoutMs } = paymentMethods;
+    const timeout = { lightningTimeoutMs, timers: runtime };
+    const { backend, payment } = await createPaymentAtFirst(backends, paymentRequest, timeout).catch(
       async (error: unknown) => {
         // An earlier attempt with the same id may have created an invoice.
         if (isAllowedNow && error instanceof UpstreamError && isCertainRejection(error))
@@ -127,7 +133,7 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
       expiresAt: getInvoiceExpiry(payment, paymentRequest, at),
       at,
     };
-    await this.streams.topups.run(topupId, { type: 'IssueInvoice', data }, { ...cause, correlationId: topupId });
+    await streams.topups.run(topupId, { type: 'IssueInvoice', data }, { ...cause, correlationId: topupId });
     return { topupId, invoice: data };
   }
 
@@ -136,8 +142,9 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
    * @returns false if the invoice was allowed before
    */
   private async allowInvoice(data: InvoiceAllowed['data'], cause: Cause): Promise<boolean> {
-    const maxOpenInvoices = this.paymentMethods.maxOpenInvoices;
-    const { events } = await this.streams.openInvoices.run(
+    const { streams, paymentMethods } = this.dependencies;
+    const { maxOpenInvoices } = paymentMethods;
+    const { events } = await streams.openInvoices.run(
       data.accountId,
       { type: 'AllowInvoice', data: { ...data, maxOpenInvoices } },
       cause,
@@ -147,14 +154,16 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
 
   /** If the event cannot be stored, the invoice counts until its expiry; the caller gets the backend's failure. */
   private async dropInvoice(accountId: string, topupId: string, cause: Cause): Promise<void> {
-    const data = { topupId, at: this.clock.now() };
-    await this.streams.openInvoices.run(accountId, { type: 'DropInvoice', data }, cause).catch(() => {}); // see above
+    const { streams, clock } = this.dependencies;
+    const data = { topupId, at: clock.now() };
+    await streams.openInvoices.run(accountId, { type: 'DropInvoice', data }, cause).catch(() => {}); // see above
   }
 
   private getMethod(name: string): AvailablePaymentMethod {
-    const method = this.paymentMethods.findMethod(name);
+    const { paymentMethods } = this.dependencies;
+    const method = paymentMethods.findMethod(name);
     if (method) return method;
-    throw createMethodError(name, this.paymentMethods);
+    throw createMethodError(name, paymentMethods);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { CoinTerms, Destination, PaymentAdjustment, PaymentMethod } from '#domain';
-import { withTimeout } from '#kernel';
+import { type Timers, withTimeout } from '#kernel';
 import { isCertainRejection, UpstreamError } from '../errors.ts';
 import { callMonitored, type ServiceMonitor } from '../operator-problems.ts';
 
@@ -65,6 +65,12 @@ export function monitorBackend(backend: PaymentBackend, monitor: ServiceMonitor)
   };
 }
 
+/** How long a caller waits for the creation of a Lightning invoice. */
+export interface LightningTimeout {
+  readonly lightningTimeoutMs: number;
+  readonly timers: Pick<Timers, 'startTimer'>;
+}
+
 /**
  * Requests a payment from the first of these payment backends that accepts the operator's credential. A backend that
  * rejects it has created nothing, so another one can be called. After any other failure none is.
@@ -74,31 +80,30 @@ export function monitorBackend(backend: PaymentBackend, monitor: ServiceMonitor)
 export async function createPaymentAtFirst(
   backends: readonly PaymentBackend[],
   request: PaymentRequest,
-  lightningTimeoutMs: number,
+  timeout: LightningTimeout,
 ): Promise<{ readonly backend: PaymentBackend; readonly payment: CreatedPayment }> {
   const [backend, ...otherBackends] = backends as readonly [PaymentBackend, ...PaymentBackend[]];
   try {
-    return { backend, payment: await createPaymentInTime(backend, request, lightningTimeoutMs) };
+    return { backend, payment: await createPaymentInTime(backend, request, timeout) };
   } catch (error) {
     const isRejected = error instanceof UpstreamError && error.isCredentialRejected && isCertainRejection(error);
     if (!isRejected || otherBackends.length === 0) throw error;
-    return createPaymentAtFirst(otherBackends, request, lightningTimeoutMs);
+    return createPaymentAtFirst(otherBackends, request, timeout);
   }
 }
 
 /**
  * Requests a payment while a caller waits.
- * @param lightningTimeoutMs maximum time for the creation of a Lightning invoice
  * @throws UpstreamError `upstream_unavailable` if a Lightning invoice is not created in time; it may still be created
  */
 async function createPaymentInTime(
   backend: PaymentBackend,
   request: PaymentRequest,
-  lightningTimeoutMs: number,
+  { lightningTimeoutMs, timers }: LightningTimeout,
 ): Promise<CreatedPayment> {
   const creation = backend.createPayment(request);
   if (request.kind !== 'bolt11') return creation;
-  return withTimeout(lightningTimeoutMs, creation, () => {
+  return withTimeout(timers, lightningTimeoutMs, creation, () => {
     throw new UpstreamError('upstream_unavailable', `${backend.name} did not create an invoice in time`, {
       retryAfterSeconds: RETRY_AFTER_SECONDS,
     });

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { mock } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from '@jest/globals';
@@ -25,7 +25,7 @@ import { readPayments } from '#catalogue';
 import { type PaymentAdjustment, type TopupEvent, topupDecider } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { NO_SNAPSHOTS, parseUsd, Rejection, START_POSITION } from '#kernel';
-import { createIssuedInvoice, TEST_CAUSE } from '#testing';
+import { createIssuedInvoice, createTestRuntime, TEST_CAUSE } from '#testing';
 import { encodeInvoice, type InvoiceTerms } from '../../../../apps/sandbox/src/lightning/bolt11.ts';
 
 const NOW = '2026-11-20T12:00:00.000Z';
@@ -91,14 +91,15 @@ beforeEach(() => {
 });
 
 function request(backends: readonly PaymentBackend[] = [node], topupId?: string) {
-  const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
+  const runtime = createTestRuntime({ sleep: async () => {} });
   const streams = createStreams(store, NO_SNAPSHOTS, runtime);
-  const handler = new CreateTopupHandler(
+  const handler = new CreateTopupHandler({
     streams,
-    new PaymentMethods(readPayments(), new PaymentBackendRegistry(backends), 2),
-    new StandingRate(),
-    new StandingClock(),
-  );
+    paymentMethods: new PaymentMethods(readPayments(), new PaymentBackendRegistry(backends), 2),
+    rates: new StandingRate(),
+    clock: new StandingClock(),
+    runtime,
+  });
   return handler.execute(
     new CreateTopup(
       'account',

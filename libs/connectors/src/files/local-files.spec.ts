@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { FileStoreUnavailableError, generateFileId } from '#application';
+import { nodeRandomness } from '#runtime';
 import { fileStoreContract } from '#testing';
 import { LocalFiles } from './local-files.ts';
 
@@ -24,7 +25,12 @@ fileStoreContract('LocalFiles', async () => {
   return { store: await LocalFiles.open(root), listLeftovers: filesIn };
 });
 
-const file = () => ({ id: generateFileId('gen', Date.now()), n: 0, mediaType: 'image/png', bytes: Buffer.from('abc') });
+const file = () => ({
+  id: generateFileId(nodeRandomness, 'gen', Date.now()),
+  n: 0,
+  mediaType: 'image/png',
+  bytes: Buffer.from('abc'),
+});
 
 test('only the user of the process can read stored files', async () => {
   const root = newRoot();

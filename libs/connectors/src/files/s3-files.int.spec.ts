@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { FileStoreUnavailableError, generateFileId } from '#application';
+import { nodeRandomness } from '#runtime';
 import { fileStoreContract, openS3Server, type S3Server } from '#testing';
 import type { S3Options } from './s3-bucket.ts';
 import { S3Files } from './s3-files.ts';
@@ -45,7 +46,7 @@ fileStoreContract('S3Files', async () => {
 
 test('a file that is larger than one part is stored and read completely', async () => {
   const store = await open();
-  const id = generateFileId('gen', 0);
+  const id = generateFileId(nodeRandomness, 'gen', 0);
   const pieces = Array.from({ length: 6 }, (_, i) => Buffer.alloc(1_000_000, i));
   const bytes = (async function* () {
     yield* pieces;
@@ -61,7 +62,7 @@ test('a file that is larger than one part is stored and read completely', async 
 test('the key of an object starts with its expiry hour', async () => {
   const bucket = `bucket-${stores.length}`;
   const store = await open();
-  const id = generateFileId('gen', Date.parse('2026-11-22T13:10:00Z'));
+  const id = generateFileId(nodeRandomness, 'gen', Date.parse('2026-11-22T13:10:00Z'));
   await store.save({ id, n: 0, mediaType: 'image/webp', bytes: Buffer.from('abc') });
   const { Contents } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
   expect(Contents).toMatchObject([{ Key: `2026-11-22T14/${id}/0`, Size: 3 }]);
@@ -80,7 +81,12 @@ test('objects whose keys do not start with an hour are not removed', async () =>
   const store = await open();
   await client.send(new PutObjectCommand({ Bucket: bucket, Key: '1/notes.txt', Body: 'mine' }));
   await client.send(new PutObjectCommand({ Bucket: bucket, Key: 'notes.txt', Body: 'mine' }));
-  await store.save({ id: generateFileId('gen', 0), n: 0, mediaType: 'image/webp', bytes: Buffer.from('abc') });
+  await store.save({
+    id: generateFileId(nodeRandomness, 'gen', 0),
+    n: 0,
+    mediaType: 'image/webp',
+    bytes: Buffer.from('abc'),
+  });
   expect(await store.removeExpired(Date.now())).toBe(1);
   const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
   expect(Contents.map(({ Key }) => Key)).toEqual(['1/notes.txt', 'notes.txt']);
@@ -90,7 +96,7 @@ test('uses replaced credentials from the next request on', async () => {
   const rejected = { accessKeyId: 'unknown', secretAccessKey: 'unknown' };
   const credentials = { ...server.credentials };
   const store = await open({ credentials });
-  const name = { id: generateFileId('gen', 0), n: 0 };
+  const name = { id: generateFileId(nodeRandomness, 'gen', 0), n: 0 };
 
   Object.assign(credentials, rejected);
   const whileRejected = store.find(name);
@@ -117,7 +123,7 @@ test('an upload whose source fails throws the error of the source, even if the u
     yield Buffer.alloc(PART_BYTES + 1);
     throw new Error('the source failed');
   })();
-  const saving = store.save({ id: generateFileId('gen', 0), n: 0, mediaType: 'video/mp4', bytes });
+  const saving = store.save({ id: generateFileId(nodeRandomness, 'gen', 0), n: 0, mediaType: 'video/mp4', bytes });
   await expect(saving).rejects.toThrow('the source failed');
   expect(requests.at(-1)).toMatch(/^DELETE uploadId=1/);
   service.close();

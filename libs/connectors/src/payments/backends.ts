@@ -1,5 +1,6 @@
 import { monitorBackend, OperatorProblems, type PaymentBackend, PaymentBackendRegistry } from '#application';
 import type { PaymentMethod, PaymentTerms } from '#domain';
+import { nodeTimers } from '#runtime';
 import type { BackendKind } from './backend-kind.ts';
 import { type BtcPaySettings, btcpay } from './btcpay/index.ts';
 import { type ClnSettings, cln } from './cln/index.ts';
@@ -35,7 +36,7 @@ export interface PaymentSettings
 export function createPaymentBackends(
   settings: PaymentSettings,
   terms: PaymentTerms,
-  problems = new OperatorProblems(() => {}),
+  problems = new OperatorProblems({ ...nodeTimers, reportError: () => {} }),
 ): PaymentBackendRegistry {
   const { topupBackends } = settings;
   for (const method of terms.methods) for (const name of method.backends) assertAccepts(name, method, terms);

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { type FileName, type IdempotencyClaim, Secrets } from '#application';
 import { eventStoreMigrations } from '#eventstore';
 import { migrate } from '#foundation';
-import { createMigratedDatabase, createTestDatabase, type TestDatabase } from '#testing';
+import { createMigratedDatabase, createTestDatabase, createTestRuntime, type TestDatabase } from '#testing';
 import { contentMigrations } from './content-migrations.ts';
 import { PostgresIdempotencyStore } from './idempotency-store.ts';
 import { PostgresResponseStore } from './stored-responses.ts';
@@ -32,7 +32,7 @@ beforeAll(async () => {
   database = await createMigratedDatabase();
   pool = new pg.Pool({ connectionString: database.url });
   pool.on('error', () => {}); // the database may be dropped before the last connection is closed
-  kept = new PostgresIdempotencyStore(pool, new Secrets(randomBytes(32)), files, 60_000);
+  kept = new PostgresIdempotencyStore(pool, new Secrets(createTestRuntime(), randomBytes(32)), files, 60_000);
 });
 afterAll(async () => {
   await pool.end();
@@ -269,7 +269,12 @@ describe('a saved response', () => {
     const { sealedResponse: answer } = (await kept.find(claim)) ?? {};
     if (!answer) throw new Error('the response was not saved');
     expect(await kept.open(answer)).toEqual(ANSWER);
-    const stranger = new PostgresIdempotencyStore(pool, new Secrets(randomBytes(32)), files, 60_000);
+    const stranger = new PostgresIdempotencyStore(
+      pool,
+      new Secrets(createTestRuntime(), randomBytes(32)),
+      files,
+      60_000,
+    );
     await expect(stranger.open(answer)).rejects.toThrow();
   });
 

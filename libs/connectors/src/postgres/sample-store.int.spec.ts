@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { EndpointHealth, OutputLengthStats, SampleRegistry, SystemClock } from '#application';
+import { EndpointHealth, OutputLengthStats, SampleRegistry } from '#application';
 import type { Endpoint } from '#catalogue';
-import { createMigratedDatabase, type TestDatabase } from '#testing';
+import { createMigratedDatabase, SystemClock, type TestDatabase } from '#testing';
 import { PostgresSampleStore } from './sample-store.ts';
 
 const MODEL = { id: 'v/m', maxOutput: 32_000 };

@@ -1,4 +1,5 @@
 /** The registry of providers. Each has the code of its protocol, its base URL and its credential. */
+
 import {
   type Capability,
   type Hold,
@@ -9,6 +10,7 @@ import {
   type ServiceMonitor,
   UpstreamError,
 } from '#application';
+import { nodeTimers } from '#runtime';
 import { ProviderHttp, type Timeouts } from '../http/provider-http.ts';
 import { createAnthropicProvider } from './anthropic/index.ts';
 import { createDataProvider } from './data/index.ts';
@@ -57,7 +59,7 @@ export interface ProviderSettings extends Timeouts {
 export function createProviders(
   configs: readonly (ProviderConfig & { readonly env: string })[],
   settings: ProviderSettings,
-  problems = new OperatorProblems(() => {}),
+  problems = new OperatorProblems({ ...nodeTimers, reportError: () => {} }),
 ): ConnectedProviders {
   const entries = configs.map((config) => {
     const connection = settings.providers.get(config.slug) ?? { ...config, credential: undefined };

@@ -14,6 +14,7 @@ import {
   TIMELY_MS,
 } from '#domain';
 import { formatUsd, withStoreTimeout } from '#kernel';
+import { nodeTimers } from '#runtime';
 import type { RateSource } from './rate-sources.ts';
 import { type CoinState, type FetchClaim, MAX_RETRY_MS, type SharedRates } from './shared-rates.ts';
 
@@ -88,7 +89,9 @@ export class MarketRates extends ExchangeRates {
     if (fixedRate !== undefined) return { value: fixedRate, source: 'fixed', at: this.clock.now() };
     const sources = this.market.sources.filter((source) => source.canQuote(names));
     const rate = this.fetchQuotedRate({ code, names, sources });
-    return withStoreTimeout(MAX_WAIT_MS, rate, 'the exchange rates were not available in time');
+    return withStoreTimeout(nodeTimers, MAX_WAIT_MS, rate, {
+      problem: 'the exchange rates were not available in time',
+    });
   }
 
   close(): Promise<void> {

@@ -11,7 +11,7 @@ import {
   StoreUnavailableError,
   type StreamHead,
 } from '#kernel';
-import { FakeEventStoreDb } from '#testing';
+import { createTestRuntime, FakeEventStoreDb } from '#testing';
 
 describe('the EventStoreDB event store', () => {
   let double: FakeEventStoreDb;
@@ -257,7 +257,7 @@ describe('the EventStoreDB event store', () => {
         },
       },
       controller.signal,
-      { sleep: () => new Promise((resolve) => setImmediate(resolve)), reportError: () => {} },
+      createTestRuntime({ sleep: () => new Promise((resolve) => setImmediate(resolve)) }),
     );
     const sent: string[] = [];
     await Promise.all(

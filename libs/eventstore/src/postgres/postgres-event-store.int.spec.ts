@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@j
 import pg from 'pg';
 import { PostgresEventStore, WRITE_CONTRACT } from '#eventstore';
 import { type NewEvent, NO_STREAM, pump, START_POSITION, StoreUnavailableError, type StreamHead } from '#kernel';
-import { createMigratedDatabase, eventStoreContract, type TestDatabase } from '#testing';
+import { createMigratedDatabase, createTestRuntime, eventStoreContract, type TestDatabase } from '#testing';
 
 async function openDatabase(): Promise<TestDatabase> {
   const database = await createMigratedDatabase();
@@ -180,7 +180,7 @@ describe('the PostgreSQL event store', () => {
         },
       },
       controller.signal,
-      { sleep: async () => {}, reportError: () => {} },
+      createTestRuntime({ sleep: async () => {} }),
     );
     for (const [i, event] of events.entries()) {
       const killed =

@@ -56,7 +56,7 @@ describe('a workflow over PostgreSQL', () => {
     const store = new PostgresEventStore({ connectionString: database.url, onProblem });
     const world = new ParcelWorld(store, new PostgresWorkflowSchedule(pool), {
       checkpoints: new PostgresCheckpoints(pool),
-      sleep: (milliseconds, signal) => delay(milliseconds / 25, undefined, { signal }).catch(() => {}),
+      sleep: (milliseconds, { signal } = {}) => delay(milliseconds / 25, undefined, { signal }).catch(() => {}),
     });
     for (let n = 2; n <= 23; n += 3) {
       const id = `p${n}`;

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { type FileStore, generateFileId, type StoredFile } from '#application';
+import { nodeRandomness } from '#runtime';
 
 const HOUR = 3_600_000;
 const NOW = Date.parse('2026-11-22T13:10:00Z');
@@ -29,7 +30,7 @@ export function fileStoreContract(
     let id: string;
     beforeEach(async () => {
       ({ store, listLeftovers: leftovers } = await open());
-      id = generateFileId('gen', NOW + 24 * HOUR);
+      id = generateFileId(nodeRandomness, 'gen', NOW + 24 * HOUR);
     });
 
     test('is found unchanged, with its type and its size', async () => {
@@ -121,7 +122,7 @@ export function fileStoreContract(
     test('that was never saved is not found, whether its name is valid or not', async () => {
       await store.save({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
       expect(await store.find({ id, n: 1 })).toBeUndefined();
-      expect(await store.find({ id: generateFileId('gen', NOW), n: 0 })).toBeUndefined();
+      expect(await store.find({ id: generateFileId(nodeRandomness, 'gen', NOW), n: 0 })).toBeUndefined();
       for (const odd of ['', '..', `${id}/..`, `../${id}`, id.toUpperCase(), `${id} `, 'gen_'])
         expect(await store.find({ id: odd, n: 0 })).toBeUndefined();
       for (const n of [-1, 0.5, Number.NaN, 1e9]) expect(await store.find({ id, n })).toBeUndefined();
@@ -136,7 +137,7 @@ export function fileStoreContract(
     });
 
     test('is removed with all files of its id and no others', async () => {
-      const other = generateFileId('gen', NOW + 24 * HOUR);
+      const other = generateFileId(nodeRandomness, 'gen', NOW + 24 * HOUR);
       for (const n of [0, 1, 2]) await store.save({ id, n, mediaType: 'image/png', bytes: BYTES });
       await store.save({ id: other, n: 0, mediaType: 'image/png', bytes: BYTES });
       await store.remove(id);
@@ -147,8 +148,8 @@ export function fileStoreContract(
     });
 
     test('is removed once the hour of its deletion has come, and not before', async () => {
-      const ids = [1, 2, 24].map((hours) => generateFileId('gen', NOW + hours * HOUR));
-      const sealed = generateFileId('req', NOW + HOUR);
+      const ids = [1, 2, 24].map((hours) => generateFileId(nodeRandomness, 'gen', NOW + hours * HOUR));
+      const sealed = generateFileId(nodeRandomness, 'req', NOW + HOUR);
       for (const fileId of [...ids, sealed]) {
         for (const n of [0, 1])
           await store.save({ id: fileId, n, mediaType: 'image/png', bytes: BYTES.subarray(0, 9) });

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import {
   type CheckpointStore,
@@ -13,6 +12,7 @@ import {
   type WorkflowSchedule,
 } from '#kernel';
 import { TEST_CAUSE } from '../test-cause.ts';
+import { createTestRuntime } from '../test-runtime.ts';
 import { type ParcelCommand, type ParcelEvent, type ParcelStep, parcels } from './parcels.ts';
 
 /** Thrown to kill a process. Afterwards the intercepted calls of that process throw it too. */
@@ -121,7 +121,7 @@ export class ParcelWorld {
   }
 
   private createRunner(store: EventStore) {
-    const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
+    const runtime = createTestRuntime({ sleep: async () => {} });
     return createCommandRunner({ category: parcels.category, decider: parcels.decider, store, runtime });
   }
 
@@ -167,10 +167,10 @@ export class ParcelWorld {
       now: this.now,
       runtime: {
         reportError: (problem) => void this.reportedErrors.push(problem),
-        random: () => 0,
-        sleep: async (milliseconds, signal) => {
-          await this.sleep(milliseconds, signal);
-          if (!signal?.aborted) this.time += milliseconds;
+        chance: () => 0,
+        sleep: async (milliseconds, options) => {
+          await this.sleep(milliseconds, options);
+          if (!options?.signal?.aborted) this.time += milliseconds;
         },
       },
     };

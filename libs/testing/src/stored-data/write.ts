@@ -3,6 +3,7 @@
  * saves the tables, the files, a backup and the data of clients. apps/gateway/src/stored-data.int.spec.ts describes how to
  * call it.
  */
+
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -11,6 +12,7 @@ import { Secrets } from '#application';
 import { type AccountEvent, accountCodec, accountDecider, EVENT_SCHEMA } from '#domain';
 import { PostgresEventStore, PostgresSnapshots } from '#eventstore';
 import { fold, NO_STREAM, type StoredEvent, withUpcasting } from '#kernel';
+import { nodeRandomness } from '#runtime';
 import { createTestDatabase } from '../world/test-database.ts';
 import { Wiretap } from '../world/wiretap.ts';
 import { TestWorld } from '../world/world.ts';
@@ -61,7 +63,9 @@ export async function writeSnapshot(): Promise<void> {
   try {
     await loadTables(database);
     const { rows } = await pool.query('select stream, revision::int, position, last from es.snapshots');
-    const keys = new Secrets(Buffer.from(MASTER_KEY, 'hex')).derivePurposeKeys('countinghouse snapshots');
+    const keys = new Secrets(nodeRandomness, Buffer.from(MASTER_KEY, 'hex')).derivePurposeKeys(
+      'countinghouse snapshots',
+    );
     for (const { stream, revision, position, last } of rows) {
       let account = accountDecider.getInitialState();
       for await (const events of withUpcasting(store, EVENT_SCHEMA).read(stream, NO_STREAM)) {

@@ -25,6 +25,7 @@ import { ACCOUNT, type DomainEvent } from '#domain';
 import { createLog, Foundation, type SecretWatch, type Settings, SettingsReader } from '#foundation';
 import { NO_STREAM, parseUsd, START_POSITION, type StoredEvent } from '#kernel';
 import { openRole } from '#modules';
+import { nodeRandomness } from '#runtime';
 import { openGateway } from '../../../../apps/gateway/src/gateway.ts';
 import { ProjectorModule } from '../../../../apps/projector/src/projector.module.ts';
 import { SagasModule } from '../../../../apps/sagas/src/sagas.module.ts';
@@ -334,7 +335,7 @@ export class TestWorld {
   /** Stores a file for a day. @returns the path and query of its signed URL */
   async storeFile(bytes: Uint8Array, mediaType: string): Promise<string> {
     const until = this.parts.app.get(Clock).nowMs() + MAX_LINK_LIFETIME_MS;
-    const id = generateFileId('gen', until);
+    const id = generateFileId(nodeRandomness, 'gen', until);
     await this.parts.app.get(FileStore).save({ id, n: 0, mediaType, bytes });
     return `${toFilePath(id, 0)}?${this.parts.app.get(LinkSigner).createQuery('file', toFilePath(id, 0), until)}`;
   }

@@ -23,7 +23,7 @@ import {
 import type { Catalogue } from '#catalogue';
 import { type Query, toChallengePayment } from '#domain';
 import { interruptAfter } from '#foundation';
-import { isJsonObject, limitEntries } from '#kernel';
+import { isJsonObject, limitEntries, type Runtime } from '#kernel';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import { BadRequestError } from '../errors/errors.ts';
 import { toNetwork } from '../network/client-addresses.ts';
@@ -66,6 +66,7 @@ export interface PaidRequestDependencies {
   readonly retirementNotices: RetirementNotices;
   readonly catalogues: Pick<CatalogueService, 'current'>;
   readonly bodies: BodyParser;
+  readonly runtime: Pick<Runtime, 'sleep' | 'chance'>;
 }
 
 /**
@@ -121,7 +122,12 @@ export class PaidRequestHandler {
       set: (seconds: number | null) =>
         void (seconds === null ? dedupeSeconds.delete(keyId) : dedupeSeconds.set(keyId, seconds)),
     };
-    const dedupingPayer = new DedupingPayer(payer, setting, this.createContentClaim(reply, keyId, operation));
+    const dedupingPayer = new DedupingPayer(
+      payer,
+      setting,
+      this.createContentClaim(reply, keyId, operation),
+      this.dependencies.runtime,
+    );
     try {
       await this.serve(reply, { payer: dedupingPayer }, operation);
     } catch (error) {

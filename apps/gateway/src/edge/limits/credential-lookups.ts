@@ -1,5 +1,6 @@
 import { type RateLimiter, TooManyRequestsError } from '#application';
 import { StoreUnavailableError, withStoreTimeout } from '#kernel';
+import { nodeTimers } from '#runtime';
 import { ReadModelIncompleteError, ReadModelLaggingError, UnauthorizedError } from '../errors/errors.ts';
 import { toNetwork } from '../network/client-addresses.ts';
 import { READ_MODEL_WAIT_MS } from '../reading/read-model-reader.ts';
@@ -63,8 +64,10 @@ export class CredentialLookups {
     };
     const result = this.last.then(start).finally(() => this.waiting--);
     this.last = result.catch(() => {}); // the caller of the lookup gets its error
-    return withStoreTimeout(this.queueTimeoutMs, result, undefined, () => {
-      hasTimedOut = true;
+    return withStoreTimeout(nodeTimers, this.queueTimeoutMs, result, {
+      onTimeout: () => {
+        hasTimedOut = true;
+      },
     });
   }
 }

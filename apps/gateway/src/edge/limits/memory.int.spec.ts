@@ -1,9 +1,11 @@
 /** Limits of the memory that bodies may use while their requests run. */
+
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { HeavyWorkQueue } from '#application';
+import { createTestRuntime } from '#testing';
 import { INTERNAL_ERROR, sendError, toErrorResponse } from '../errors/errors.ts';
 import { BodyParser } from '../validation/body-parser.ts';
 
@@ -19,7 +21,7 @@ let wait: Promise<unknown>;
 beforeAll(async () => {
   bodies = new BodyParser({
     maxBytes: MAX,
-    heavyWork: new HeavyWorkQueue(),
+    heavyWork: new HeavyWorkQueue(createTestRuntime()),
     isFunded: async (accountId) => accountId.startsWith('rich'),
   });
   server = fastify();

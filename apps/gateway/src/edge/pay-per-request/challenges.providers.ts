@@ -11,6 +11,7 @@ import {
   Secrets,
   Streams,
 } from '#application';
+import { Foundation } from '#foundation';
 import { injectByName } from '#modules';
 import { CredentialLookups } from '../limits/credential-lookups.ts';
 import { PublicBaseUrl } from '../network/public-base-url.ts';
@@ -24,18 +25,19 @@ export const challengeProviders: readonly Provider[] = [
     useFactory: ({ challenges }: Streams, tokens: ChallengeTokens, secrets: Secrets, clock: Clock) =>
       new ProofVerifier(challenges, tokens, secrets, clock),
   },
-  {
-    provide: IssueChallengeHandler,
-    inject: [Streams, PaymentMethods, ExchangeRates, ChallengeTokens, Secrets, Clock],
-    useFactory: (
+  injectByName(
+    IssueChallengeHandler,
+    {
       streams: Streams,
       paymentMethods: PaymentMethods,
       rates: ExchangeRates,
       tokens: ChallengeTokens,
       secrets: Secrets,
       clock: Clock,
-    ) => new IssueChallengeHandler({ streams, paymentMethods, rates, tokens, secrets, clock }),
-  },
+      foundation: Foundation,
+    },
+    ({ foundation: { runtime }, ...dependencies }) => new IssueChallengeHandler({ ...dependencies, runtime }),
+  ),
   injectByName(
     PayPerRequestGate,
     {

@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 import { expect, test } from '@jest/globals';
 import fastify from 'fastify';
 import { HeavyWorkQueue } from '#application';
-import { extendTimeouts } from '#testing';
+import { createTestRuntime, extendTimeouts } from '#testing';
 import { BodyParser } from '../validation/body-parser.ts';
 import { Upload } from './upload.ts';
 import { Uploads } from './uploads.ts';
@@ -30,7 +30,11 @@ test(`${AT_ONCE} concurrent uploads of ${FILE_BYTES / MIB} MiB need less than ${
     reportError: () => {},
   });
   const server = fastify({ bodyLimit: 1024 * MIB });
-  const bodies = new BodyParser({ maxBytes: 1024 * MIB, heavyWork: new HeavyWorkQueue(), isFunded: async () => true });
+  const bodies = new BodyParser({
+    maxBytes: 1024 * MIB,
+    heavyWork: new HeavyWorkQueue(createTestRuntime()),
+    isFunded: async () => true,
+  });
   bodies.registerParsers(server);
   server.decorateRequest('caller', null as never);
   server.addHook('onRequest', (request, _, done) => {

@@ -11,7 +11,7 @@ import { IsOptional, IsString } from 'class-validator';
 import fc from 'fast-check';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { HeavyWorkQueue } from '#application';
-import { PIXEL, sampleSize } from '#testing';
+import { createTestRuntime, PIXEL, sampleSize } from '#testing';
 import { INTERNAL_ERROR, sendError, toErrorResponse } from '../errors/errors.ts';
 import { BodyParser } from '../validation/body-parser.ts';
 import { IsPositiveInteger, ValidationPipe } from '../validation/validation.ts';
@@ -40,7 +40,11 @@ beforeAll(async () => {
     reportError: (problem) => alarms.push(problem),
   });
   server = fastify({ forceCloseConnections: true });
-  const bodies = new BodyParser({ maxBytes: 1024 * 1024 ** 2, heavyWork: new HeavyWorkQueue(), isFunded });
+  const bodies = new BodyParser({
+    maxBytes: 1024 * 1024 ** 2,
+    heavyWork: new HeavyWorkQueue(createTestRuntime()),
+    isFunded,
+  });
   bodies.registerParsers(server);
   server.decorateRequest('caller', null as never);
   server.addHook('onRequest', (request, _, done) => {

@@ -26,15 +26,16 @@ export const imageProviders: readonly Provider[] = [
   },
   {
     provide: ImageQuoter,
-    inject: [CatalogueService, EndpointHealth],
-    useFactory: (catalogues: CatalogueService, health: EndpointHealth) => new ImageQuoter(catalogues, health),
+    inject: [CatalogueService, EndpointHealth, Foundation],
+    useFactory: (catalogues: CatalogueService, health: EndpointHealth, { runtime }: Foundation) =>
+      new ImageQuoter(catalogues, health, runtime),
   },
   {
     provide: ImageFiles,
     inject: [Downloader, FileStore, MediaLinks, Clock, Foundation],
     useFactory: (
       ...[downloads, store, links, clock, { runtime }]: [Downloader, FileStore, MediaLinks, Clock, Foundation]
-    ) => new ImageFiles({ downloads, store, links, clock, detectImageType, reportError: runtime.reportError }),
+    ) => new ImageFiles({ downloads, store, links, clock, detectImageType, runtime }),
   },
   {
     provide: GenerateImagesHandler,

@@ -22,6 +22,7 @@ import {
 } from '#application';
 import { videoWorkflow } from '#domain';
 import { PostgresWorkflowSchedule } from '#eventstore';
+import { Foundation } from '#foundation';
 import { injectByName, ProcessRole } from '#modules';
 import { ReadModelReader } from '../../edge/reading/read-model-reader.ts';
 import { HistoryRefusedVideoLimit } from './refused-video-limit.ts';
@@ -30,13 +31,15 @@ import { VideosControllerDependencies } from './videos.controller.ts';
 export const videoProviders: readonly Provider[] = [
   {
     provide: VideoQuoter,
-    inject: [CatalogueService, EndpointHealth],
-    useFactory: (catalogues: CatalogueService, health: EndpointHealth) => new VideoQuoter(catalogues, health),
+    inject: [CatalogueService, EndpointHealth, Foundation],
+    useFactory: (catalogues: CatalogueService, health: EndpointHealth, { runtime }: Foundation) =>
+      new VideoQuoter(catalogues, health, runtime),
   },
   {
     provide: VideoRequestStore,
-    inject: [FileStore, Secrets],
-    useFactory: (files: FileStore, secrets: Secrets) => new VideoRequestStore(files, secrets),
+    inject: [FileStore, Secrets, Foundation],
+    useFactory: (files: FileStore, secrets: Secrets, { runtime }: Foundation) =>
+      new VideoRequestStore(files, secrets, runtime),
   },
   {
     provide: RejectedVideoLimit,
@@ -68,8 +71,10 @@ export const videoProviders: readonly Provider[] = [
       streams: Streams,
       secrets: Secrets,
       clock: Clock,
+      foundation: Foundation,
     },
-    ({ streams, ...dependencies }) => new RequestVideoHandler({ videos: streams.videos, ...dependencies }),
+    ({ streams: { videos }, foundation: { runtime }, ...dependencies }) =>
+      new RequestVideoHandler({ videos, runtime, ...dependencies }),
   ),
   {
     provide: VideoWebhooks,

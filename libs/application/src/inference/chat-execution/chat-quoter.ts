@@ -3,6 +3,7 @@ import type { Endpoint } from '#catalogue';
 import type { BillingEngine, CallLimits } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { CatalogueService } from '../../catalogue-service.ts';
+import type { Clock } from '../../clock.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';
 import { selectModels } from '../../routing/model-list.ts';
 import type { TokenCounter } from '../../tokens/token-counter.ts';
@@ -27,6 +28,7 @@ export interface ChatQuoterDependencies {
   readonly limits: CallLimits;
   readonly billing: Pick<BillingEngine, 'assertAffordable'>;
   readonly tokenCounter: TokenCounter;
+  readonly clock: Clock;
 }
 
 export class ChatQuoter {
@@ -48,8 +50,9 @@ export class ChatQuoter {
   }
 
   private createOrder(payer: Payer, request: ChatParams, stream: boolean, preSearch?: PreSearchPlan): ChatOrder {
-    const { catalogues, health, lengths, limits } = this.dependencies;
-    const { requestId, source, type, responses, created = Math.floor(Date.now() / 1000), isLimitRequired } = request;
+    const { catalogues, health, lengths, limits, clock } = this.dependencies;
+    const { requestId, source, type, responses, isLimitRequired } = request;
+    const { created = Math.floor(clock.nowMs() / 1000) } = request;
     const chat = quoteChat({ ...request, payerId: payer.id }, catalogues.current, health, {
       extraInputTokens: responses && countMaxCarriedTokens(responses),
       preSearch,

@@ -93,8 +93,9 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
    * The call has no effect once the stream has started.
    */
   private async runWithFirstComment<A>(client: CompletionWriter, result: Promise<A>): Promise<A> {
-    const timer = setTimeout(() => client.startHeartbeat?.(), this.settings.firstCommentMs);
-    return result.finally(() => clearTimeout(timer));
+    const { runtime } = this.billing;
+    const stopTimer = runtime.startTimer(this.settings.firstCommentMs, () => client.startHeartbeat?.());
+    return result.finally(stopTimer);
   }
 }
 
@@ -141,7 +142,8 @@ class SharedPreSearch {
     this.completed ??= await this.search(plan);
     const { results } = this.completed;
     const searches = [{ at: 0, query: plan.query, state: 'completed', results }] as const;
-    const body = withResults(order.body, plan, { results, day: new Date().toISOString().slice(0, 10) });
+    const day = this.services.clock.now().slice(0, 'YYYY-MM-DD'.length);
+    const body = withResults(order.body, plan, { results, day });
     return new SingleCallChat({ ...order, body, searchResults: results, searches }, this.purchase, this.services);
   }
 

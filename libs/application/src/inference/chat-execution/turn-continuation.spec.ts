@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { Catalogue, type ModelFile } from '#catalogue';
 import { getQuantity, type PartialHold, type Usage } from '#domain';
 import { money, type PicoUsd, parseUsd, toPicoUsd, ZERO_USD } from '#kernel';
+import { createTestRuntime } from '../../../../testing/src/test-runtime.ts';
 import { createTestModel } from '../../../../testing/src/world/test-catalogue.ts';
 import type { Payer } from '../../billing/payer.ts';
 import { Purchase } from '../../billing/purchase.ts';
@@ -82,7 +83,7 @@ function start({ amount, limit, available }: Scenario) {
     order,
     { payer, hold },
     { signal: new AbortController().signal, abort: () => {} },
-    { health: new EndpointHealth(new StillClock()), reportError: () => {} },
+    { health: new EndpointHealth(new StillClock()), runtime: createTestRuntime() },
   );
   purchase.endpoint = endpoint;
   const resolved = { model } as never;

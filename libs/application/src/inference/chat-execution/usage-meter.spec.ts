@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Endpoint } from '#catalogue';
 import type { Price, Tariff } from '#domain';
 import { type PicoUsd, StoreUnavailableError, ZERO_USD } from '#kernel';
+import { createTestRuntime } from '../../../../testing/src/test-runtime.ts';
 import { useFakeTime } from '../../../../testing/src/use-fake-time.ts';
 import type { Order } from '../../billing/order.ts';
 import type { Hold, HoldExtensionRequest, Payer } from '../../billing/payer.ts';
@@ -76,7 +77,7 @@ function start({ extend = refuse, choices = 1, hasStarted = true, held = {}, mor
       abort.abort(reason);
     },
   };
-  const observer = { health: new EndpointHealth(getTime()), reportError: () => {} };
+  const observer = { health: new EndpointHealth(getTime()), runtime: createTestRuntime() };
   const purchase = new Purchase(order, { payer, hold }, deadline, observer);
   const stream = {
     getDeliveredText: () => text,

@@ -4,8 +4,8 @@
  * the hold covers are forwarded to the client. A completion whose hold no longer covers it is stopped within
  * `MAX_UNCOVERED_MS`.
  */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Endpoint } from '#catalogue';
+import type { Timers } from '#kernel';
 import {
   EXTENSION_RETRY_MS,
   type ExtensionOutcome,
@@ -58,10 +58,10 @@ export class UsageMeter {
   private readonly text: TextCount;
   private readonly uncounted: UncountedUsage;
   /** When the hold last covered the usage. */
-  private coveredAtMs = performance.now();
-  private readonly duration = new OutputDuration();
+  private coveredAtMs: number;
+  private readonly duration: OutputDuration;
   private wasFull = false;
-  private checkedAtMs = this.coveredAtMs;
+  private checkedAtMs: number;
   private pendingCheck: Promise<boolean> | undefined;
   private pendingExtension: Promise<unknown> | undefined;
   /** Usage at which the last extension in advance failed; -1 if it succeeded, or if there was none. */
@@ -73,19 +73,25 @@ export class UsageMeter {
   private tokensAtStop = 0;
   private readonly ratio: number;
   private readonly maxOutputTokens: number;
+  private readonly timers: Timers;
 
   /** Starts metering: the request is about to be sent. */
   constructor(private readonly params: MeterParams) {
     const { lengths, purchase, quote, tokensPerSecond, maxReasoningTokens, maxOutputTokens } = params;
     const { choices } = quote;
+    this.timers = purchase.runtime;
+    this.coveredAtMs = this.timers.now();
+    this.checkedAtMs = this.coveredAtMs;
+    this.duration = new OutputDuration(this.timers);
     this.ratio = lengths.getRatio(purchase.model.id);
     this.maxOutputTokens = maxOutputTokens * choices;
-    this.uncounted = new UncountedUsage({
+    const limits = {
       tokensPerSecond: getTypicalSpeed(tokensPerSecond) * choices,
       maxReasoningTokens: maxReasoningTokens * choices,
       maxOutputTokens: this.maxOutputTokens,
       graceMs: params.latencyMs,
-    });
+    };
+    this.uncounted = new UncountedUsage(limits, this.timers);
     this.text = new TextCount(params.countText);
     this.hold = new TokenHold(params);
     void this.monitor();
@@ -183,7 +189,7 @@ export class UsageMeter {
   /** Called after a check. */
   private runOut(): void {
     const failure = new UpstreamError('hold_used_up', 'The money held for the response is used up');
-    this.stop(failure, performance.now() - this.checkedAtMs);
+    this.stop(failure, this.timers.now() - this.checkedAtMs);
   }
 
   /** @param unreadMs for how long nothing was read before, although the provider may have generated output */
@@ -198,7 +204,7 @@ export class UsageMeter {
   /** Checks the usage regularly while it may grow although nothing is read. */
   private async monitor(): Promise<void> {
     while (!this.isOver) {
-      await delay(EXTENSION_RETRY_MS, undefined, { ref: false });
+      await this.timers.sleep(EXTENSION_RETRY_MS, { isBackground: true });
       if (!this.isOver) this.checkUncounted();
     }
   }
@@ -233,7 +239,7 @@ export class UsageMeter {
     if (this.pendingCheck) return;
     uncounted.recordTime(this.text.bytes);
     if (!uncounted.needsCount && this.maxUsedTokens < this.extensionThreshold) {
-      this.coveredAtMs = performance.now();
+      this.coveredAtMs = this.timers.now();
       return;
     }
     void this.startCheck(() => this.isEnded).then((isCovered) => {
@@ -254,10 +260,10 @@ export class UsageMeter {
 
   /** @param isMoot whether the usage need not be covered any more */
   private startCheck(isMoot: () => boolean): Promise<boolean> {
-    this.checkedAtMs = performance.now();
+    this.checkedAtMs = this.timers.now();
     this.pendingCheck = this.checkCountedUsage(isMoot)
       .catch((error) => {
-        this.stop(toUpstreamError(error), performance.now() - this.checkedAtMs);
+        this.stop(toUpstreamError(error), this.timers.now() - this.checkedAtMs);
         return false;
       })
       .finally(() => {
@@ -272,7 +278,7 @@ export class UsageMeter {
     this.uncounted.setBacklog(this.text.tokens * this.ratio);
     const isCovered = this.usedTokens <= this.hold.tokens || (await this.waitUntilCovered(isMoot));
     if (!isCovered) return false;
-    this.coveredAtMs = performance.now();
+    this.coveredAtMs = this.timers.now();
     if (this.usedTokens >= this.extensionThreshold) this.extendInAdvance(this.usedTokens);
     return true;
   }
@@ -320,6 +326,7 @@ export class UsageMeter {
       getDeadlineMs: () =>
         this.isEnded ? this.checkedAtMs + MAX_COMPLETE_WAIT_MS : this.coveredAtMs + MAX_UNCOVERED_MS,
       signal: this.params.purchase.signal,
+      timers: this.timers,
     });
   }
 

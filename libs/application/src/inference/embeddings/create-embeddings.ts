@@ -139,7 +139,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
       sendsTokens: inputs.some((input) => typeof input !== 'string'),
       searchesWeb: false,
       source,
-      chance: Math.random(),
+      chance: this.billing.runtime.chance(),
       getPerformance: (endpoint) => this.health.get(model, endpoint),
     }).endpoints;
   }

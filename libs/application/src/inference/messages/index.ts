@@ -5,6 +5,7 @@
 
 export { ByteAccumulator } from '../../byte-accumulator.ts';
 export { InvalidRequestError } from '../../errors.ts';
+export { shareEventLoop } from '../../event-loop.ts';
 export { isWithinJsonLimits } from '../../json-limits.ts';
 
 export { TokenCounter } from '../../tokens/token-counter.ts';

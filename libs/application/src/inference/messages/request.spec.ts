@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { countPauses } from '../../../../testing/src/count-pauses.ts';
 import { encodeReasoning } from '../responses/reasoning.ts';
 import type { MessagesBody } from './body.ts';
 import { parseMessagesRequest } from './request.ts';
@@ -216,12 +217,10 @@ describe('converting a Messages request to a chat', () => {
 
 test('other work runs while the long input of a tool is converted to the text of JSON.stringify', async () => {
   const input = { text: '\n"\ud800'.repeat(2_000_000) };
-  let hasRun = false;
-  setImmediate(() => {
-    hasRun = true;
-  });
-  const messages = await messagesOf(user, { role: 'assistant', content: [{ ...use('a'), input }] });
-  expect(hasRun).toBe(true);
+  const { result: messages, pauses } = await countPauses(() =>
+    messagesOf(user, { role: 'assistant', content: [{ ...use('a'), input }] }),
+  );
+  expect(pauses).toBeGreaterThan(0);
   const [converted] = (messages[1]?.tool_calls ?? []) as readonly {
     readonly function: { readonly arguments: string };
   }[];

@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Endpoint } from '#catalogue';
 import type { Price } from '#domain';
 import type { PicoUsd } from '#kernel';
+import { createTestRuntime } from '../../../../testing/src/test-runtime.ts';
 import { useFakeTime } from '../../../../testing/src/use-fake-time.ts';
 import type { Hold, HoldExtensionRequest } from '../../billing/payer.ts';
 import type { Purchase } from '../../billing/purchase.ts';
@@ -38,6 +39,7 @@ function start(extend: (request: HoldExtensionRequest) => Outcome = () => 'retry
     hold: { amount: BigInt(HELD) as PicoUsd, ...prices },
     order: { maxPrice: 1_000_000n as PicoUsd },
     signal: new AbortController().signal,
+    runtime: createTestRuntime(),
     extendHold: async (request: HoldExtensionRequest) => {
       requests.push(request);
       const { targetAmount: amount, stopPrice } = request;

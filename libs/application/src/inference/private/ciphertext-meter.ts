@@ -2,7 +2,6 @@
  * Extends the hold of an encrypted chat during the relay, before data that the hold does not cover is sent. The enclave is
  * stopped within `MAX_UNCOVERED_MS` after the last usage that the hold covered.
  */
-import { setTimeout as delay } from 'node:timers/promises';
 import { calculateMaxPrice, getQuantity, type Usage } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import {
@@ -26,13 +25,13 @@ export class CiphertextMeter {
   requestError: unknown;
   private readonly uncounted: UncountedUsage;
   /** When the hold last covered the usage. */
-  private coveredAtMs = performance.now();
+  private coveredAtMs: number;
   /** For how long nothing had been read when the money was used up. */
   private unreadMs = 0;
   /** The enclave is generating a stream, so stopping it saves cost. */
   private isStreaming = false;
   private pendingExtension: Promise<void> | undefined;
-  private readonly duration = new OutputDuration();
+  private readonly duration: OutputDuration;
   private isStatingSpeed = false;
   private hasRecordedSpeed = false;
   private wasSlowed = false;
@@ -42,12 +41,16 @@ export class CiphertextMeter {
     private readonly usageLimits: CiphertextUsageLimits,
     private readonly order: Pick<PrivateOrder, 'endpoint' | 'isMetered' | 'overhead'>,
   ) {
-    this.uncounted = new UncountedUsage({
+    const { runtime } = purchase;
+    this.coveredAtMs = runtime.now();
+    this.duration = new OutputDuration(runtime);
+    const limits = {
       tokensPerSecond: getTypicalSpeed(order.endpoint.tokensPerSecond),
       maxReasoningTokens: 0, // an enclave sends its reasoning
       maxOutputTokens: Number.POSITIVE_INFINITY,
       graceMs: 0,
-    });
+    };
+    this.uncounted = new UncountedUsage(limits, runtime);
   }
 
   /**
@@ -139,7 +142,7 @@ export class CiphertextMeter {
   private async checkUncounted(): Promise<void> {
     const { uncounted, purchase } = this;
     for (;;) {
-      await delay(EXTENSION_RETRY_MS, undefined, { ref: false });
+      await purchase.runtime.sleep(EXTENSION_RETRY_MS, { isBackground: true });
       if (!this.isStreaming || purchase.signal.aborted) return;
       uncounted.recordTime(0);
       if (uncounted.needsCount) uncounted.setBacklog(this.maxOutput);
@@ -181,7 +184,7 @@ export class CiphertextMeter {
   /** Returns undefined if the hold is sufficient, so that most chunks are relayed without waiting. */
   private ensureHeld(): Promise<void> | undefined {
     if (this.requiredAmount > this.purchase.hold.amount) return this.extendHold();
-    this.coveredAtMs = performance.now();
+    this.coveredAtMs = this.purchase.runtime.now();
     return undefined;
   }
 
@@ -195,7 +198,8 @@ export class CiphertextMeter {
   /** Requests twice the required amount, so that a long response needs few extensions. */
   private async waitUntilHeld(): Promise<void> {
     const { purchase } = this;
-    const startedAtMs = performance.now();
+    const { runtime: timers, signal } = purchase;
+    const startedAtMs = timers.now();
     const isHeld = await extendUntilCovered({
       isCovered: () => this.requiredAmount <= purchase.hold.amount,
       extend: async () => {
@@ -207,13 +211,14 @@ export class CiphertextMeter {
       },
       getDeadlineMs: () =>
         this.isStreaming ? this.coveredAtMs + MAX_UNCOVERED_MS : startedAtMs + MAX_COMPLETE_WAIT_MS,
-      signal: purchase.signal,
+      signal,
+      timers,
     }).finally(() => {
       this.wasSlowed = true; // nothing was read in the meantime
-      this.unreadMs = performance.now() - startedAtMs;
+      this.unreadMs = timers.now() - startedAtMs;
     });
     if (!isHeld) throw new UpstreamError('hold_used_up', 'Insufficient balance for the rest of a private chat');
     this.unreadMs = 0;
-    this.coveredAtMs = performance.now();
+    this.coveredAtMs = timers.now();
   }
 }

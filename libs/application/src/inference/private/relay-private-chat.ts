@@ -139,7 +139,7 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
     const forwarding = forwardChunks(response, meter, client);
     const forwarded = isEventStream(response) ? meter.monitor(forwarding) : forwarding;
     const failure = await forwarded.then(() => undefined, toUpstreamError);
-    const durationMs = performance.now() - firstByteAtMs;
+    const durationMs = purchase.runtime.now() - firstByteAtMs;
     if (failure) purchase.abort(failure);
     const clamped = usage.clamp(response.usage());
     if (clamped.problem && !failure) purchase.reportProblem(`the enclave of ${order.model.id} ${clamped.problem}`);

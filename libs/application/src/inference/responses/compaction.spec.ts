@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { parseResponsesRequest, type ResponsesBody, UpstreamError } from '#application';
+import { SystemClock } from '#testing';
 import { ResponseBuilder } from './response-builder.ts';
 
 const input = [{ role: 'user', content: 'Do it' }, { type: 'compaction_trigger' }];
@@ -8,7 +9,7 @@ const parts = { input: 0n, output: 0n, searches: 0n, margin: 0n };
 const receipt = { usage: {}, charged: 0n, parts } as never;
 
 function drafted(content: string): ResponseBuilder {
-  const draft = new ResponseBuilder('1', request);
+  const draft = new ResponseBuilder('1', request, new SystemClock());
   draft.accept({ choices: [{ message: { content }, finish_reason: 'stop' }] });
   draft.end();
   return draft;

@@ -1,8 +1,6 @@
 /** Stores responses as application data, not as events, so that later requests can continue their conversations. */
-
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Instant } from '#domain';
-import { isJsonObject, type JsonObject } from '#kernel';
+import { isJsonObject, type JsonObject, type Runtime, withTimeout } from '#kernel';
 import type { Clock } from '../../clock.ts';
 import { InvalidRequestError } from '../../errors.ts';
 import { WorkParts } from '../../event-loop.ts';
@@ -105,7 +103,7 @@ export interface ConversationDependencies {
   /** Parses long conversations. */
   readonly heavyWork: HeavyWorkQueue;
   readonly clock: Clock;
-  readonly reportError: (problem: string, error: unknown) => void;
+  readonly runtime: Pick<Runtime, 'reportError' | 'startTimer'>;
 }
 
 /** A response to be stored. */
@@ -127,16 +125,12 @@ export class ConversationService {
    * must not fail a paid response.
    */
   async store(response: NewResponse): Promise<boolean> {
-    const storeTimeout = new AbortController();
-    const { signal } = storeTimeout;
+    const { runtime } = this.dependencies;
     const saved = this.save(response).catch((error) => {
-      this.dependencies.reportError('a response was not stored', error);
+      runtime.reportError('a response was not stored', error);
       return false;
     });
-    // aborted
-    const isStored = await Promise.race([saved, delay(STORE_TIMEOUT_MS, false, { signal }).catch(() => false)]);
-    storeTimeout.abort();
-    return isStored;
+    return withTimeout(runtime, STORE_TIMEOUT_MS, saved, () => false);
   }
 
   /** If the continued response was removed in the meantime, the complete conversation is stored instead. */
@@ -255,7 +249,7 @@ export class ConversationService {
       const { parts, length } = await this.parse(await this.open(chain.parts), accountId);
       return { id: chain.id, partCount: parts.length, length, ...joinParts(parts) };
     } catch (error) {
-      this.dependencies.reportError('a stored response cannot be read', error);
+      this.dependencies.runtime.reportError('a stored response cannot be read', error);
       return undefined;
     }
   }

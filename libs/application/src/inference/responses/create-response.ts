@@ -1,6 +1,7 @@
 /** Creates a response: loads the conversation that it continues, completes the chat, and may store the response. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Payer } from '../../billing/payer.ts';
+import { Clock } from '../../clock.ts';
 import type { ResponsesBody } from './body.ts';
 import { type ChatConnection, ChatService } from './chat-service.ts';
 import { toCompactedConversation } from './compaction.ts';
@@ -45,6 +46,7 @@ export class CreateResponseHandler implements ICommandHandler<CreateResponse> {
     private readonly chats: ChatService,
     private readonly requestLoader: ResponseRequestLoader,
     private readonly conversations: ConversationService,
+    private readonly clock: Clock,
   ) {}
 
   async execute({ payer, request, output }: CreateResponse): Promise<string | undefined> {
@@ -53,7 +55,7 @@ export class CreateResponseHandler implements ICommandHandler<CreateResponse> {
     const loaded = await this.requestLoader.load(reader, body);
     // Without an explicit `store`, a response that exceeds the quota is served but reports `store: false`.
     if (body.store) await this.conversations.assertWithinQuota(accountId);
-    const draft = new ResponseBuilder(requestId, loaded);
+    const draft = new ResponseBuilder(requestId, loaded, this.clock);
     const store = (response: ResponseJson, provider: string) =>
       this.storeResponse(accountId, loaded, { draft, response, provider });
     const { chat, native } = loaded;

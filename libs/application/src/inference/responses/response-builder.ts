@@ -3,6 +3,7 @@ import { getQuantity } from '#domain';
 import { type JsonObject, toUsdJsonNumber } from '#kernel';
 import { toCostDetails } from '../../billing/cost-details.ts';
 import type { Receipt } from '../../billing/order.ts';
+import type { Clock } from '../../clock.ts';
 import { UpstreamError } from '../../errors.ts';
 import type { SearchStatus } from '../../providers/web-search.ts';
 
@@ -52,7 +53,7 @@ export class ResponseBuilder {
   readonly id: string;
   private readonly body: ResponsesBody;
   private output: ResponseOutput | NativeOutput | CompactionOutput;
-  private readonly createdAt = getUnixSeconds();
+  private readonly createdAt: number;
   private model: string;
   private source: CompletionSource | undefined;
   private finishReason = 'stop';
@@ -60,10 +61,12 @@ export class ResponseBuilder {
   constructor(
     id: string,
     private readonly request: ParsedResponsesRequest,
+    private readonly clock: Clock,
   ) {
     const { body } = request.native;
     this.id = `resp_${id}`;
     this.body = body;
+    this.createdAt = getUnixSeconds(clock);
     this.model = body.model;
     this.output = request.isCompaction
       ? new CompactionOutput(id)
@@ -127,7 +130,7 @@ export class ResponseBuilder {
     if (error) return this.toResponseJson({ ...outcome, status: 'failed', store: false, error });
     const { incompleteReason: reason } = this;
     if (reason) return this.toResponseJson({ ...outcome, status: 'incomplete', incomplete_details: { reason } });
-    return this.toResponseJson({ ...outcome, status: 'completed', completed_at: getUnixSeconds() });
+    return this.toResponseJson({ ...outcome, status: 'completed', completed_at: getUnixSeconds(this.clock) });
   }
 
   /** Whether a compaction produced no summary, so that the conversation would be lost. */
@@ -192,6 +195,6 @@ function toUsageJson(receipt: Receipt) {
   };
 }
 
-function getUnixSeconds(): number {
-  return Math.floor(Date.now() / 1000);
+function getUnixSeconds(clock: Clock): number {
+  return Math.floor(clock.nowMs() / 1000);
 }

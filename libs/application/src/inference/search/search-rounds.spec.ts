@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { Catalogue, type ModelFile } from '#catalogue';
 import { getQuantity } from '#domain';
 import { money, ZERO_USD } from '#kernel';
+import { createTestRuntime } from '../../../../testing/src/test-runtime.ts';
 import { createTestModel } from '../../../../testing/src/world/test-catalogue.ts';
 import type { Payer } from '../../billing/payer.ts';
 import { Purchase } from '../../billing/purchase.ts';
@@ -75,12 +76,13 @@ test('rounds and searches cost at most what is held, for random prices and usage
         const { signal } = new AbortController();
         const sale = { id: 'h', query, model, endpoints, priceList, minPrice: atLeast, maxPrice: atMost };
         const problems: string[] = [];
+        const reportError = (problem: string) => void problems.push(problem);
         let failedSearches = 0;
         const purchase = new Purchase(
           sale,
           { payer: {} as Payer, hold },
           { signal, abort: () => {} },
-          { health: new EndpointHealth(clock), reportError: (problem) => problems.push(problem) },
+          { health: new EndpointHealth(clock), runtime: createTestRuntime({ reportError }) },
         );
         purchase.endpoint = endpoint;
         const rounds = new SearchRounds(

@@ -1,6 +1,7 @@
 import { afterAll, beforeEach, expect, test } from '@jest/globals';
 import { DownloadError, ImageFiles } from '#application';
 import { replaceDelays } from '../../../../testing/src/replace-delays.ts';
+import { createTestRuntime } from '../../../../testing/src/test-runtime.ts';
 
 const waits: number[] = [];
 const problems: string[] = [];
@@ -19,7 +20,7 @@ async function fetchFailing(error: Error, signal = new AbortController().signal)
   };
   const files = new ImageFiles({
     downloads: { fetchProviderFile },
-    reportError: (problem: string) => void problems.push(problem),
+    runtime: createTestRuntime({ reportError: (problem) => void problems.push(problem) }),
   } as never);
   const image = await files.fetchGenerated('fal', { kind: 'url', url: 'https://fal.example/1.png' } as never, signal);
   return { image, attempts };

@@ -2,8 +2,7 @@
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
-import { setTimeout as delay } from 'node:timers/promises';
-import { retry } from '#kernel';
+import { type Runtime, retry } from '#kernel';
 import type { Clock } from '../../clock.ts';
 import { DownloadError, type Downloader } from '../../downloads.ts';
 import { InvalidRequestError, toUpstreamError, UpstreamError } from '../../errors.ts';
@@ -58,7 +57,7 @@ interface ImageFilesDependencies {
   readonly store: FileStore;
   readonly links: MediaLinks;
   readonly clock: Clock;
-  readonly reportError: (problem: string, error: unknown) => void;
+  readonly runtime: Runtime;
   /**
    * Detects the type of an image from its content.
    * @returns undefined if it is not an image, or is dangerous to decode
@@ -112,7 +111,7 @@ export class ImageFiles {
   async fetchGenerated(upstream: string, file: GeneratedFile, signal: AbortSignal): Promise<SourceImage | undefined> {
     if (file.kind === 'bytes')
       return file.bytes.length > MAX_GENERATED_BYTES ? undefined : this.parseCompleteImage(file.bytes);
-    const { downloads, reportError } = this.dependencies;
+    const { downloads, runtime } = this.dependencies;
     const limits = { maxBytes: MAX_GENERATED_BYTES, timeoutMs: FETCH_TIMEOUT_MS, signal };
     const fetchOnce = async () => {
       const { bytes } = await downloads.fetchProviderFile(upstream, file, limits);
@@ -121,22 +120,23 @@ export class ImageFiles {
     if (signal.aborted) return undefined;
     return retry(fetchOnce, {
       ...FETCH_BACKOFF,
-      sleep: (milliseconds) => delay(milliseconds, undefined, { signal }).catch(() => {}), // an abort ends the retries
+      chance: runtime.chance,
+      sleep: (milliseconds) => runtime.sleep(milliseconds, { signal }),
       shouldContinue: () => !signal.aborted,
       shouldRetry: (error, { attempt }) =>
         attempt < MAX_FETCH_ATTEMPTS && error instanceof DownloadError && error.reason === 'failed',
     }).catch((error) => {
       // The provider invoices the image whatever the reason is. The caller bills its cost, which the operator absorbs.
-      if (!signal.aborted) reportError(`an image that ${upstream} has generated could not be fetched`, error);
+      if (!signal.aborted) runtime.reportError(`an image that ${upstream} has generated could not be fetched`, error);
       return undefined;
     });
   }
 
   /** Stores the images of one request. @throws UpstreamError if they cannot be stored */
   async storeImages(images: readonly SourceImage[]): Promise<readonly StoredImage[]> {
-    const { store, links, clock } = this.dependencies;
+    const { store, links, clock, runtime } = this.dependencies;
     const until = clock.nowMs() + MAX_LINK_LIFETIME_MS;
-    const id = generateFileId('gen', until);
+    const id = generateFileId(runtime, 'gen', until);
     await Promise.all(images.map(({ mediaType, bytes }, n) => store.save({ id, n, mediaType, bytes }))).catch(
       (cause) => {
         this.unavailableUntil = clock.nowMs() + STORE_RETRY_MS;

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Endpoint, MediaModel } from '#catalogue';
 import type { Price, Tariff } from '#domain';
 import { parseUsd, ZERO_USD } from '#kernel';
+import { createTestRuntime } from '../../../../testing/src/test-runtime.ts';
 import type { Order } from '../../billing/order.ts';
 import type { Payer } from '../../billing/payer.ts';
 import { Purchase } from '../../billing/purchase.ts';
@@ -48,7 +49,7 @@ async function made(count: number, prices: readonly Price[], answers: Answer[], 
     availableAfter: ZERO_USD,
     expiresAt: 0,
   };
-  const watch = { health: new EndpointHealth(new StillClock()), reportError: () => {} };
+  const watch = { health: new EndpointHealth(new StillClock()), runtime: createTestRuntime() };
   const deadline = { signal: new AbortController().signal, abort: () => {} };
   const purchase = new Purchase(sale, { payer: {} as Payer, hold }, deadline, watch);
   const asked: ImageCall[] = [];

@@ -1,5 +1,6 @@
 /** Selects the endpoints for an image request, and calculates its price. */
 import { type Endpoint, isFreeTier, type MediaModel } from '#catalogue';
+import type { Randomness } from '#kernel';
 import type { Order } from '../../billing/order.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { CatalogueService } from '../../catalogue-service.ts';
@@ -43,6 +44,7 @@ export class ImageQuoter {
   constructor(
     private readonly catalogues: CatalogueService,
     private readonly health: EndpointHealth,
+    private readonly randomness: Pick<Randomness, 'chance'>,
   ) {}
 
   /** @throws InvalidRequestError 400 if a field is invalid; 404 if the model or an endpoint for it was not found */
@@ -76,7 +78,8 @@ export class ImageQuoter {
     const capable = hasSourceImage ? model.endpoints.filter(acceptsImage) : model.endpoints;
     if (isEdit && capable.length === 0 && model.endpoints.length > 0)
       throw new InvalidRequestError(400, `The model "${model.id}" does not support image editing`, 'model');
-    return selectMediaRoute(resolved, capable, { body, ignoredFields: NON_PARAMETER_FIELDS, source }, this.health);
+    const request = { body, ignoredFields: NON_PARAMETER_FIELDS, source, chance: this.randomness.chance() };
+    return selectMediaRoute(resolved, capable, request, this.health);
   }
 }
 

@@ -6,10 +6,11 @@ import {
   type Payer,
   RequestVideo,
   RequestVideoHandler,
-  SystemClock,
   UpstreamError,
 } from '#application';
 import { StoreUnavailableError, UnknownOutcomeError, ZERO_USD } from '#kernel';
+import { SystemClock } from '#testing';
+import { createTestRuntime } from '../../../../testing/src/test-runtime.ts';
 import type { HoldRequest } from '../../billing/payer.ts';
 
 const hold: Hold = {
@@ -39,6 +40,7 @@ async function releasedAfter(error: Error): Promise<readonly string[]> {
     requests: { save: async () => ({}) },
     secrets: { hashWithOldestKey: () => '' },
     clock: new SystemClock(),
+    runtime: createTestRuntime(),
   };
   const videos = {
     run: async () => {
@@ -74,7 +76,7 @@ function waitForMoney(storesResponse: boolean) {
     },
   } as Partial<Payer> as Payer;
   const limits = { totalTimeoutMs: 600_000, drainTimeoutMs: 0, heldInFullTokens: 0 };
-  const billing = new BillingEngine(new EndpointHealth(new SystemClock()), limits, () => {});
+  const billing = new BillingEngine(new EndpointHealth(new SystemClock()), limits, createTestRuntime());
   const { promise: disconnected, resolve: disconnect } = Promise.withResolvers<void>();
   const quoter = { quote: async () => quote };
   const handler = new RequestVideoHandler({ quoter, billing, images } as never);

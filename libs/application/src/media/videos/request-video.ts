@@ -4,7 +4,15 @@
  */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { type VideoRequested, type VideoState } from '#domain';
-import { createRootCause, money, Rejection, StoreUnavailableError, UnknownOutcomeError } from '#kernel';
+import {
+  createRootCause,
+  money,
+  Rejection,
+  type Runtime,
+  StoreUnavailableError,
+  UnknownOutcomeError,
+  withAbortTimeout,
+} from '#kernel';
 import type { BillingEngine, ClientConnection } from '../../billing/billing-engine.ts';
 import { type Caller, type Hold, type Payer, toActor } from '../../billing/payer.ts';
 import type { Clock } from '../../clock.ts';
@@ -49,6 +57,7 @@ export interface RequestVideoDependencies {
   readonly videos: Videos;
   readonly secrets: Secrets;
   readonly clock: Clock;
+  readonly runtime: Pick<Runtime, 'startTimer' | 'generateBytes'>;
 }
 
 export interface RequestVideoParams {
@@ -116,8 +125,8 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
       sources,
     }: { readonly hold: Hold; readonly caller: Caller | undefined; readonly sources: LoadImageSource },
   ): Promise<VideoRequested['data']> {
-    const { requests, clock } = this.dependencies;
-    const { image } = await sources(AbortSignal.timeout(FETCH_TIMEOUT_MS));
+    const { requests, clock, runtime } = this.dependencies;
+    const { image } = await withAbortTimeout(runtime, FETCH_TIMEOUT_MS, sources);
     const now = clock.nowMs();
     const deadline = now + deadlineMs;
     const { holdId, payer, amount } = hold;
@@ -129,7 +138,7 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
       terms: choices,
       priceList: order.priceList.version,
       request: await requests.save({ prompt, image, orders }, deadline + REQUEST_RETENTION_MS),
-      result: generateFileId('gen', deadline + RESULT_RETENTION_MS),
+      result: generateFileId(runtime, 'gen', deadline + RESULT_RETENTION_MS),
       deadline: clock.toInstant(deadline),
       at: clock.toInstant(now),
     };

@@ -1,7 +1,7 @@
 /** Quotes a request for a video: its choices, its endpoints and its price. */
 import { type Endpoint, isFreeTier, type MediaChoices, type MediaModel } from '#catalogue';
 import { calculatePrice, toPriceJson, type Usage, type VideoEndpoint } from '#domain';
-import { money, type PicoUsd } from '#kernel';
+import { money, type PicoUsd, type Randomness } from '#kernel';
 import type { Order } from '../../billing/order.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { CatalogueService } from '../../catalogue-service.ts';
@@ -71,6 +71,7 @@ export class VideoQuoter {
   constructor(
     private readonly catalogues: CatalogueService,
     private readonly health: EndpointHealth,
+    private readonly randomness: Pick<Randomness, 'chance'>,
   ) {}
 
   /** @throws InvalidRequestError 400 if a field is invalid; 404 if the model or an endpoint for it was not found */
@@ -94,7 +95,7 @@ export class VideoQuoter {
     const routed = selectMediaRoute(
       resolved,
       capable,
-      { body, ignoredFields: NON_PARAMETER_FIELDS, source },
+      { body, ignoredFields: NON_PARAMETER_FIELDS, source, chance: this.randomness.chance() },
       this.health,
     );
     const endpoints = routed.map((endpoint) => toQuotedEndpoint(endpoint, choices));

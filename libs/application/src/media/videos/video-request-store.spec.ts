@@ -7,6 +7,7 @@ import {
   StoredRequestLostError,
   VideoRequestStore,
 } from '#application';
+import { createTestRuntime } from '../../../../testing/src/test-runtime.ts';
 
 class Files extends FileStore {
   bytes: Uint8Array | undefined;
@@ -34,7 +35,8 @@ class Files extends FileStore {
 }
 
 const UNTIL = Date.parse('2026-11-20T12:00:00.000Z');
-const secrets = new Secrets(Buffer.alloc(32, 1));
+const secrets = new Secrets(createTestRuntime(), Buffer.alloc(32, 1));
+const runtime = createTestRuntime();
 const request = {
   prompt: 'A harbour “at dusk”',
   image: { mediaType: 'image/png', bytes: Buffer.from([0, 1, 2, 255]) },
@@ -43,7 +45,7 @@ const request = {
 
 test('seals a request and opens it unchanged, with and without an image', async () => {
   const files = new Files();
-  const requests = new VideoRequestStore(files, secrets);
+  const requests = new VideoRequestStore(files, secrets, runtime);
   const place = await requests.save(request, UNTIL);
   expect(parseFileId(place.file)).toEqual({ purpose: 'req', hour: UNTIL / 3_600_000 });
   expect(Buffer.from(files.bytes ?? []).includes('harbour')).toBe(false);
@@ -54,9 +56,9 @@ test('seals a request and opens it unchanged, with and without an image', async 
 
 test('reports a request as lost if it was changed, deleted or sealed with another master key', async () => {
   const files = new Files();
-  const requests = new VideoRequestStore(files, secrets);
+  const requests = new VideoRequestStore(files, secrets, runtime);
   const place = await requests.save(request, UNTIL);
-  const other = new VideoRequestStore(files, new Secrets(Buffer.alloc(32, 2)));
+  const other = new VideoRequestStore(files, new Secrets(createTestRuntime(), Buffer.alloc(32, 2)), runtime);
   await expect(other.load(place)).rejects.toBeInstanceOf(StoredRequestLostError);
   (files.bytes as Uint8Array)[20] = ((files.bytes as Uint8Array)[20] ?? 0) ^ 1;
   await expect(requests.load(place)).rejects.toBeInstanceOf(StoredRequestLostError);

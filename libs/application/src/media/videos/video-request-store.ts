@@ -2,10 +2,10 @@
  * Stores the requests of videos for their providers. Requests are sealed in the file store, because they are too large
  * and too private for events.
  */
-
 import { createHash } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import type { VideoRequested } from '#domain';
+import type { Randomness } from '#kernel';
 import { divide } from '../../event-loop.ts';
 import type { MediaParameters, SourceImage, WireMapping } from '../../providers/media-calls.ts';
 import type { Secrets } from '../../secrets.ts';
@@ -32,6 +32,7 @@ export class VideoRequestStore {
   constructor(
     private readonly files: FileStore,
     private readonly secrets: Secrets,
+    private readonly randomness: Pick<Randomness, 'generateBytes'>,
   ) {}
 
   /** @param until milliseconds since 1970; the request is deleted after the next full hour */
@@ -40,7 +41,7 @@ export class VideoRequestStore {
     const length = Buffer.alloc(LENGTH_BYTES);
     length.writeUInt32BE(header.length);
     const bytes = await this.secrets.sealBytes(length, header, ...(image ? [image.bytes] : []));
-    const file = generateFileId('req', until);
+    const file = generateFileId(this.randomness, 'req', until);
     await this.files.save({ id: file, n: 0, mediaType: SEALED, bytes });
     return { file, sha256: await toSha256(bytes) };
   }

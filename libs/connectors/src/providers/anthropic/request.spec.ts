@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { type ModelRules, UpstreamError } from '#application';
+import { type ModelRules, shareEventLoop, UpstreamError } from '#application';
 import { readRuleSets } from '#catalogue';
 import { type JsonObject } from '#kernel';
+import { nodeTimers } from '#runtime';
 
 import { toMessagesRequest } from './request.ts';
 
@@ -449,6 +450,7 @@ test.each<[string, JsonObject]>([
     },
   ],
 ])('other work runs while a long list is translated: %s', async (_, body) => {
+  shareEventLoop(nodeTimers);
   let hasRun = false;
   setImmediate(() => {
     hasRun = true;

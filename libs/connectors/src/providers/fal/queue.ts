@@ -2,9 +2,11 @@
  * fal's queue: a request is submitted and polled until it has ended; then its result is fetched. A request that has not
  * ended can be cancelled. https://docs.fal.ai/model-apis/model-endpoints/queue
  */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import { toUpstreamError, UpstreamError } from '#application';
 import { retry } from '#kernel';
+import { nodeRandomness } from '#runtime';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
 import { toFalError } from './errors.ts';
@@ -134,6 +136,7 @@ export class FalQueue {
       minMs: INITIAL_POLL_DELAY_MS,
       maxMs: MAX_POLL_DELAY_MS,
       factor: POLL_BACKOFF_FACTOR,
+      chance: nodeRandomness.chance,
       sleep: (milliseconds) => waitOrThrow(milliseconds, signal),
       shouldRetry: (error) => isTransient(toUpstreamError(error), signal, 502), // 500 means that the request failed
     });

@@ -3,10 +3,12 @@
  * because a relay that disconnects at a bad time can crash the process. NDK's signature checks are not used, because
  * they cache valid signatures in the process by event id, and a relay can choose ids.
  */
+
 import { NDKEvent, NDKPrivateKeySigner, NDKUser } from '@nostr-dev-kit/ndk';
 import { type EventTemplate, type NostrEvent, verifyEvent } from 'nostr-tools/pure';
 import { type WalletConnection, WalletUnreachableError } from '#application';
 import { withTimeout } from '#kernel';
+import { nodeTimers } from '#runtime';
 import { PrivateAddressError } from '../../http/public-address.ts';
 import type { Nip47Response } from './nip47.ts';
 import { type NostrFilter, NostrRelay } from './relay.ts';
@@ -59,9 +61,9 @@ export class NostrSession {
   async open(): Promise<void> {
     const connected = this.relays.map((relay) => relay.connected);
     try {
-      await withTimeout(CONNECT_TIMEOUT_MS, Promise.any(connected), throwTimeout);
+      await withTimeout(nodeTimers, CONNECT_TIMEOUT_MS, Promise.any(connected), throwTimeout);
       // one relay is sufficient
-      await withTimeout(OTHER_RELAYS_TIMEOUT_MS, Promise.allSettled(connected), () => {});
+      await withTimeout(nodeTimers, OTHER_RELAYS_TIMEOUT_MS, Promise.allSettled(connected), () => {});
     } catch {
       throw new WalletUnreachableError([...this.rejections].join('; ') || 'no relay of the wallet is reachable');
     }
@@ -72,7 +74,7 @@ export class NostrSession {
     const events: NostrEvent[] = [];
     const filter = { kinds: [INFO_KIND], authors: [this.wallet.pubkey], limit: 1 };
     const all = this.subscribe(filter, (event) => events.push(event));
-    await withTimeout(INFO_TIMEOUT_MS, Promise.all(all), throwTimeout).catch(() => {}); // after the timeout: use what has arrived
+    await withTimeout(nodeTimers, INFO_TIMEOUT_MS, Promise.all(all), throwTimeout).catch(() => {}); // after the timeout: use what has arrived
     const newest = events.toSorted((a, b) => b.created_at - a.created_at)[0];
     if (!newest) return undefined;
     const methods = newest.content.split(/[\s,]+/).filter((method) => method !== '');
@@ -99,13 +101,15 @@ export class NostrSession {
       resolveFirst();
       onResponse(read);
     });
-    await withTimeout(SUBSCRIBE_TIMEOUT_MS, Promise.all(subscribed), throwTimeout).catch(() => {}); // one relay is sufficient
+    await withTimeout(nodeTimers, SUBSCRIBE_TIMEOUT_MS, Promise.all(subscribed), throwTimeout).catch(() => {}); // one relay is sufficient
     const publications = this.openRelays.map((relay) => relay.publish(event));
     if (publications.length === 0)
       throw new WalletUnreachableError('every relay of the wallet has closed the connection');
-    const firstAccepted = withTimeout(ACCEPT_TIMEOUT_MS, Promise.any(publications), throwTimeout).catch(() => {
-      throw new Error('no relay has confirmed the request');
-    });
+    const firstAccepted = withTimeout(nodeTimers, ACCEPT_TIMEOUT_MS, Promise.any(publications), throwTimeout).catch(
+      () => {
+        throw new Error('no relay has confirmed the request');
+      },
+    );
     await Promise.race([firstResponse, firstAccepted]);
   }
 

@@ -1,0 +1,1 @@
+export { createNodeRuntime, nodeRandomness, nodeTimers } from './node-runtime.ts';
