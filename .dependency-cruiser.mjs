@@ -123,6 +123,13 @@ export default {
       to: { path: '^apps/sandbox/' },
     },
     {
+      name: 'auditor-is-independent',
+      comment: 'the auditor of the simulation shares no code with the product, apart from types of the kernel',
+      severity: 'error',
+      from: { path: '^libs/testing/src/simulation/auditor', pathNot: SPEC },
+      to: { path: PRODUCT, pathNot: '^libs/(kernel/|testing/src/simulation/auditor)' },
+    },
+    {
       name: 'no-own-barrel',
       comment: 'files of a lib do not import its own index.ts',
       severity: 'error',

@@ -1,0 +1,247 @@
+/**
+ * What must hold after a simulation, apart from the rules that the auditor checks: what clients were sent, what the
+ * provider bills, and the states that processes have.
+ */
+import { type AccountEvent, type AccountState, accountCodec, accountDecider, EVENT_SCHEMA } from '#domain';
+import { fold, NO_STREAM, Rejection, START_POSITION, type StoredEvent, withUpcasting } from '#kernel';
+import { UpstreamError } from '../../../application/src/errors.ts';
+import { Auditor } from './auditor.ts';
+import { NO_STORE_FAULTS } from './faulty-event-store.ts';
+import { TOKEN_PRICE } from './plan.ts';
+import { getFirstPart } from './simulated-gateway.ts';
+import type { SentRequest, SimulatedWorld } from './simulated-world.ts';
+
+/** A rule that does not hold. */
+export interface RuleViolation {
+  /** A short stable sentence. */
+  readonly rule: string;
+  readonly detail: string;
+}
+
+/** Failures after which the client owes what was served by then. */
+const OWED_AFTER: ReadonlySet<string> = new Set(['client_disconnected', 'hold_used_up']);
+/** How long the holds of a process that is gone may stay open. */
+const MAX_SWEEP_MS = 60_000;
+/** A process that was suspended for less has not lost its holds. */
+const MIN_DEAD_MS = 14_000;
+const STATE_READ_MS = 30_000;
+const ACCOUNT_PREFIX = 'account-';
+
+/** What the ledger has for a request. Amounts in pico-USD. */
+interface RecordedRequest {
+  charged: bigint;
+  cost: bigint;
+}
+
+/** The money of an account from a time on, in milliseconds since the start. */
+interface AccountMoney {
+  readonly atMs: number;
+  readonly available: bigint;
+  readonly held: bigint;
+}
+
+type EventData = Readonly<Record<string, string | undefined>> & { readonly charge?: { readonly cost: string } };
+
+/** Returns the rules that do not hold in a world whose plan has been carried out. */
+export async function checkWorld(world: SimulatedWorld): Promise<readonly RuleViolation[]> {
+  const check = new WorldCheck(world);
+  for await (const { events } of withUpcasting(world.store, EVENT_SCHEMA).readAll(START_POSITION)) check.add(events);
+  await check.run();
+  return check.violations;
+}
+
+class WorldCheck {
+  readonly violations: RuleViolation[] = [];
+  private readonly events: StoredEvent[] = [];
+  private readonly auditor = new Auditor({ allowsUnpaidCredits: true }); // the operator credits accounts
+  private readonly requests: ReadonlyMap<string, SentRequest>;
+  private readonly recorded = new Map<string, RecordedRequest>();
+  /** By account, in order. */
+  private readonly money = new Map<string, AccountMoney[]>();
+
+  constructor(private readonly world: SimulatedWorld) {
+    this.requests = new Map(world.requests.map((request) => [request.step.id, request]));
+  }
+
+  add(events: readonly StoredEvent[]): void {
+    for (const event of events) {
+      this.events.push(event);
+      this.auditor.apply(event);
+      this.record(event);
+      this.recordMoney(event);
+    }
+  }
+
+  async run(): Promise<void> {
+    const { world, auditor } = this;
+    const aliveOwners = new Set(world.runningGateways.map(({ process }) => process.name));
+    auditor.finish({ aliveOwners, now: world.now });
+    this.violations.push(...auditor.findings);
+    for (const request of world.requests) {
+      this.checkOutcome(request);
+      this.checkRejection(request);
+      this.checkBill(request);
+    }
+    this.events.forEach((event, i) => {
+      this.checkHold(event, this.events[i + 1]);
+    });
+    for (const { process, problem, error } of world.bugs)
+      this.report('no error is a bug', `${process}: ${problem}: ${error}`);
+    for (const { process, problem } of world.reports)
+      if (problem.endsWith('does not match its events')) this.report('snapshots match', `${process}: ${problem}`);
+    for (const [stream, events] of Map.groupBy(this.events, (event) => event.stream))
+      if (stream.startsWith(ACCOUNT_PREFIX)) await this.checkStates(stream, events);
+  }
+
+  private report(rule: string, detail: string): void {
+    this.violations.push({ rule, detail });
+  }
+
+  private record({ type, data: unparsed }: StoredEvent): void {
+    const data = unparsed as EventData;
+    if (data.holdId === undefined) return;
+    const entry = this.recorded.get(data.holdId) ?? { charged: 0n, cost: 0n };
+    this.recorded.set(data.holdId, entry);
+    if (type === 'HoldSettled') entry.charged += BigInt(data.charged ?? 0);
+    if (type === 'HoldSettled' || type === 'ChargeAbsorbed') entry.cost += BigInt(data.charge?.cost ?? 0);
+    if (type === 'ChargeReversed') entry.charged -= BigInt(data.charged ?? 0);
+  }
+
+  private recordMoney({ stream, recordedAt }: StoredEvent): void {
+    const id = stream.slice(ACCOUNT_PREFIX.length);
+    const account = stream.startsWith(ACCOUNT_PREFIX) ? this.auditor.getAccount(id) : undefined;
+    if (!account) return;
+    const { available, held } = account;
+    const timeline = this.money.get(id) ?? [];
+    this.money.set(id, timeline);
+    timeline.push({ atMs: this.world.toMs(recordedAt), available, held });
+  }
+
+  private checkOutcome({ step, outcome, process }: SentRequest): void {
+    const { charged } = this.recorded.get(step.id) ?? { charged: 0n };
+    if (!outcome) {
+      if (process && !process.hasEnded) this.report('each request ends', step.id);
+      return;
+    }
+    if ('charged' in outcome) {
+      if (outcome.charged !== charged)
+        this.report('a response states its charge', `${step.id}: ${outcome.charged}, recorded ${charged}`);
+      return;
+    }
+    const { error } = outcome;
+    const isOwed = error instanceof UpstreamError && OWED_AFTER.has(error.code);
+    // A process that is killed cannot reverse a charge that was confirmed too late.
+    if (charged !== 0n && !isOwed && !process?.isKilled)
+      this.report('a request that failed is free', `${step.id}: ${error}, recorded ${charged}`);
+    const isExpected = error instanceof Rejection || error instanceof UpstreamError;
+    if (!isExpected && this.isWithoutFaults)
+      this.report('without faults nothing is unavailable', `${step.id}: ${error}`);
+  }
+
+  private get isWithoutFaults(): boolean {
+    const { storeFaults, outages, steps } = this.world.plan;
+    const hasFailures = outages.length > 0 || steps.some(({ step }) => step === 'suspend' || step === 'stop');
+    return (
+      !hasFailures &&
+      Object.keys(NO_STORE_FAULTS).every((fault) => storeFaults[fault as keyof typeof storeFaults] === 0)
+    );
+  }
+
+  /** A request is refused for lack of money only if there was too little, or others held some, while it waited. */
+  private checkRejection({ step, outcome, sentAtMs, endedAtMs = sentAtMs }: SentRequest): void {
+    const error = outcome && 'error' in outcome ? outcome.error : undefined;
+    if (!(error instanceof Rejection && error.code === 'insufficient_balance')) return;
+    const timeline = this.money.get(step.account) ?? [];
+    const from = timeline.findLastIndex(({ atMs }) => atMs < sentAtMs - 1);
+    const current = timeline.slice(Math.max(from, 0)).filter(({ atMs }) => atMs <= endedAtMs + 1);
+    const first = getFirstPart(step);
+    if (current.length > 0 && current.every(({ available, held }) => held === 0n && available >= first))
+      this.report('a request is refused only for lack of money', `${step.id}: ${error.message}, needs ${first}`);
+  }
+
+  /** What a provider bills is in the ledger, unless the process that knew of it is gone, or has reported it as lost. */
+  private checkBill({ step, process }: SentRequest): void {
+    const { provider, reports } = this.world;
+    const billed = BigInt(provider.getBilledTokens(step.id)) * (TOKEN_PRICE / 2n);
+    const { cost } = this.recorded.get(step.id) ?? { cost: 0n };
+    if (billed === cost) return;
+    const isReported = reports.some(
+      ({ problem }) => problem.startsWith(`hold ${step.id} `) && problem.endsWith('was not recorded'),
+    );
+    if (cost > billed || !(process?.hasEnded || isReported))
+      this.report('the ledger has what providers bill', `${step.id}: billed ${billed}, recorded ${cost}`);
+  }
+
+  /**
+   * A hold is large enough to serve its request, and does not expire while its process runs, unless that absorbs the
+   * charge of a response that could not be delivered.
+   */
+  private checkHold({ type, stream, data: unparsed, recordedAt }: StoredEvent, next: StoredEvent | undefined): void {
+    const { holdId = '', amount = '0' } = unparsed as EventData;
+    const request = this.requests.get(holdId);
+    if (!request?.process) return;
+    if (type === 'FundsHeld' && BigInt(amount) < TOKEN_PRICE)
+      this.report('a hold pays for the shortest response', `${holdId}: ${amount}`);
+    const isAbsorbed =
+      next?.type === 'ChargeAbsorbed' && next.stream === stream && (next.data as EventData).holdId === holdId;
+    if (type !== 'HoldExpired' || isAbsorbed) return;
+    const atMs = this.world.toMs(recordedAt);
+    const absenceMs = request.process.getAbsenceMs(atMs);
+    if (absenceMs < MIN_DEAD_MS)
+      this.report('a hold expires only without its process', `${holdId} of ${request.process.name}: ${absenceMs} ms`);
+    const { endedAtMs } = request.process;
+    const untilMs = Math.max(endedAtMs ?? atMs, this.world.faultsEndMs) + MAX_SWEEP_MS;
+    if (atMs > untilMs) this.report('the money of a dead process is soon free', `${holdId}: at ${atMs} ms`);
+  }
+
+  /** All processes have the state that the events give, with and without snapshots. */
+  private async checkStates(stream: string, stored: readonly StoredEvent[]): Promise<void> {
+    const { world } = this;
+    const events = stored as unknown as readonly AccountEvent[];
+    const folded = fold(accountDecider, accountDecider.getInitialState(), events);
+    const expected = serializeState(folded);
+    const compare = (source: string, state: AccountState) => {
+      const actual = serializeState(state);
+      if (actual !== expected)
+        this.report('a state is the fold of its events', `${stream}, ${source}: ${actual}, not ${expected}`);
+    };
+    this.compareWithAudit(stream, folded);
+    compare('decoded', accountCodec.decode(JSON.parse(JSON.stringify(accountCodec.encode(folded))) as never));
+    const snapshot = world.snapshots.saved.get(`${accountCodec.version} ${stream}`);
+    if (snapshot) {
+      const restored = accountCodec.decode(snapshot.state as never);
+      compare('from its snapshot', fold(accountDecider, restored, events.slice(snapshot.revision - NO_STREAM)));
+    }
+    for (const gateway of world.runningGateways) {
+      const reading = gateway.streams.accounts.read(stream.slice(ACCOUNT_PREFIX.length));
+      const comparing = reading.then((state) => compare(gateway.process.name, state));
+      await world.time.run(world.time.nowMs + STATE_READ_MS);
+      await comparing;
+    }
+  }
+
+  private compareWithAudit(stream: string, { available, held, keys }: AccountState): void {
+    const audited = this.auditor.getAccount(stream.slice(ACCOUNT_PREFIX.length));
+    if (!audited) return;
+    const compare = (subject: string, actual: bigint, expected: bigint) => {
+      if (actual !== expected)
+        this.report('states have the amounts of the audit', `${stream}: ${subject} ${actual}, audited ${expected}`);
+    };
+    compare('available', available, audited.available);
+    compare('held', held, audited.held);
+    for (const [keyId, { usedInAll, window, used }] of keys) {
+      const key = audited.keys.get(keyId);
+      compare(`${keyId} used`, usedInAll, key?.usedInAll ?? 0n);
+      if (key?.window === window) compare(`${keyId} used in ${window}`, used, key.used.get(window) ?? 0n);
+    }
+  }
+}
+
+/** Returns the complete state as text, with the entries of maps in the order of their keys. */
+function serializeState(state: AccountState): string {
+  return JSON.stringify(state, (_, value: unknown) => {
+    if (typeof value === 'bigint') return `${value}`;
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+    return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+  });
+}

@@ -1,0 +1,3 @@
+export { describeFailure } from './describe-failure.ts';
+export { createPlan } from './plan.ts';
+export { runSimulation } from './run-simulation.ts';

@@ -1,0 +1,248 @@
+/**
+ * A plan is what happens to a simulated installation: who does what when, and which faults occur. It is plain data that
+ * follows from a seed, so that it can be printed, and a failing one can be reduced to the steps that matter.
+ */
+import { Chance } from './chance.ts';
+import { NO_STORE_FAULTS, type Outage, type StoreFaults } from './faulty-event-store.ts';
+
+/** Pico-USD, as plans have all amounts: JSON has no bigint. */
+type Amount = string;
+
+interface Timed {
+  /** Milliseconds since the start of the simulation. */
+  readonly atMs: number;
+}
+
+/** A client sends a paid request to a gateway. */
+export interface RequestStep extends Timed {
+  readonly step: 'request';
+  readonly id: string;
+  readonly gateway: number;
+  readonly account: string;
+  /** Index of the API key; null: the request has the `credit_id`. */
+  readonly key: number | null;
+  /** The gateway knows only that the response has at most so many tokens. */
+  readonly maxTokens: number;
+  /** What the provider generates. */
+  readonly tokens: number;
+  readonly tokensPerSecond: number;
+  /** Whether only a part of the maximum price is held at first, and the hold is extended while tokens arrive. */
+  readonly isExtensible: boolean;
+  /** The provider fails after it has generated all tokens, so the customer owes nothing. */
+  readonly fails: boolean;
+  /** The client disconnects after this time. */
+  readonly disconnectsAfterMs?: number;
+}
+
+export type Step =
+  | (Timed & { readonly step: 'open'; readonly account: string; readonly keys: readonly KeyTerms[] })
+  | (Timed & { readonly step: 'credit'; readonly account: string; readonly id: string; readonly amount: Amount })
+  | (Timed & { readonly step: 'reverse'; readonly account: string; readonly credit: string; readonly amount: Amount })
+  | (Timed & { readonly step: 'adjust'; readonly account: string; readonly id: string; readonly amount: Amount })
+  | (Timed & {
+      readonly step: 'changeKey';
+      readonly account: string;
+      readonly key: number;
+      readonly change: 'revoke' | 'block' | 'unblock' | { readonly limit: Amount | null } | { readonly reset: Reset };
+    })
+  | RequestStep
+  | (Timed & { readonly step: 'kill'; readonly gateway: number; readonly downMs: number })
+  | (Timed & { readonly step: 'stop'; readonly gateway: number; readonly downMs: number })
+  | (Timed & { readonly step: 'suspend'; readonly gateway: number; readonly forMs: number });
+
+export type Reset = 'daily' | 'weekly' | 'monthly' | null;
+
+export interface KeyTerms {
+  readonly limit: Amount | null;
+  readonly reset: Reset;
+  /** Milliseconds after the start of the simulation. */
+  readonly expiresAtMs: number | null;
+}
+
+export interface Plan {
+  readonly seed: string;
+  /** ISO 8601. */
+  readonly startsAt: string;
+  /** All steps are taken by then. */
+  readonly durationMs: number;
+  /** How far the clock of each gateway is ahead. */
+  readonly skewsMs: readonly number[];
+  readonly eventsPerSnapshot: number;
+  /** Bytes of stream states that a process caches. */
+  readonly cacheBytes: number;
+  readonly storeFaults: StoreFaults;
+  readonly outages: readonly Outage[];
+  readonly steps: readonly Step[];
+}
+
+const USD = 1_000_000_000_000n;
+/** Price of a token; its cost is half of it. */
+export const TOKEN_PRICE = 20_000_000n;
+/** How far a clock may deviate: a process with a larger error knows that it is not reliable. */
+const MAX_SKEW_MS = 1_500;
+const OPENED_BY_MS = 2_000;
+/** After this time a process that is suspended seems dead to the others. */
+const LONG_FAILURE_MS = 15_000;
+const MAX_FAILURE_MS = 60_000;
+/** Time before midnight, and around it, in the plans that start shortly before. */
+const MIDNIGHT_MS = 60_000;
+const AROUND_MIDNIGHT_MS = 3_000;
+
+/** Returns the plan of a seed. Each seed has some of the faults, so that rare ones are not hidden by frequent ones. */
+export function createPlan(seed: string): Plan {
+  const chance = new Chance(seed);
+  const durationMs = Math.round(chance.between(30_000, 160_000, 'duration'));
+  const gateways = chance.integer(1, 4, 'gateways');
+  const accounts = Array.from({ length: chance.integer(1, 4, 'accounts') }, (_, i) => `account${i}`);
+  const isBeforeMidnight = chance.isTrue(0.3, 'midnight');
+  const failures = createFailures(chance.derive('failures'), durationMs, gateways);
+  const eventfulMs = failures.map(({ atMs }) => atMs - chance.between(0, 20_000, `before ${atMs}`));
+  if (isBeforeMidnight) eventfulMs.push(MIDNIGHT_MS - AROUND_MIDNIGHT_MS, MIDNIGHT_MS - AROUND_MIDNIGHT_MS / 2);
+  const steps = [
+    ...accounts.flatMap((account) =>
+      createAccountSteps(account, { chance: chance.derive(account), durationMs, gateways, eventfulMs }),
+    ),
+    ...failures,
+  ];
+  return {
+    seed,
+    startsAt: isBeforeMidnight ? '2026-02-28T23:59:00.000Z' : '2026-03-01T12:00:00.000Z',
+    durationMs,
+    skewsMs: Array.from({ length: gateways }, (_, i) =>
+      chance.isTrue(0.5, 'skews') ? chance.between(-MAX_SKEW_MS, MAX_SKEW_MS, `skew ${i}`) : 0,
+    ),
+    eventsPerSnapshot: chance.pick([3, 10, 1_000], 'snapshots'),
+    cacheBytes: chance.pick([1, 20_000, 100_000_000], 'cache'),
+    storeFaults: createStoreFaults(chance.derive('store')),
+    outages: createOutages(chance.derive('outages'), durationMs),
+    steps: steps.toSorted((a, b) => a.atMs - b.atMs),
+  };
+}
+
+function createStoreFaults(chance: Chance): StoreFaults {
+  const rates = Object.keys(NO_STORE_FAULTS).map((fault) => [
+    fault,
+    chance.isTrue(0.4, `has ${fault}`) ? chance.chooseSkewed(0.002, 0.2, fault) : 0,
+  ]);
+  return Object.fromEntries(rates);
+}
+
+function createOutages(chance: Chance, durationMs: number): readonly Outage[] {
+  const count = chance.isTrue(0.35, 'any') ? chance.integer(1, 3, 'count') : 0;
+  return Array.from({ length: count }, (_, i) => {
+    const fromMs = Math.round(chance.between(OPENED_BY_MS, durationMs, `${i} from`));
+    const untilMs = fromMs + Math.round(chance.chooseSkewed(200, 60_000, `${i} length`));
+    return { fromMs, untilMs, mode: chance.pick(['refusing', 'frozen'], `${i} mode`) };
+  });
+}
+
+function createFailures(chance: Chance, durationMs: number, gateways: number): readonly Step[] {
+  const count = chance.isTrue(0.6, 'any') ? chance.integer(1, 6, 'count') : 0;
+  return Array.from({ length: count }, (_, i): Step => {
+    const common = {
+      atMs: Math.round(chance.between(OPENED_BY_MS, durationMs, `${i} at`)),
+      gateway: chance.integer(0, gateways - 1, `${i} gateway`),
+    };
+    const milliseconds = Math.round(
+      chance.isTrue(0.5, `${i} long`)
+        ? chance.between(LONG_FAILURE_MS, MAX_FAILURE_MS, `${i} length`)
+        : chance.chooseSkewed(100, MAX_FAILURE_MS, `${i} length`),
+    );
+    const step = chance.pick(['kill', 'kill', 'stop', 'suspend'] as const, `${i} step`);
+    return step === 'suspend' ? { ...common, step, forMs: milliseconds } : { ...common, step, downMs: milliseconds };
+  });
+}
+
+interface AccountContext {
+  readonly chance: Chance;
+  readonly durationMs: number;
+  readonly gateways: number;
+  /** Times at which something happens that requests should meet. */
+  readonly eventfulMs: readonly number[];
+}
+
+function createAccountSteps(account: string, { chance, ...context }: AccountContext): readonly Step[] {
+  const { durationMs } = context;
+  const balance = toAmount(chance.chooseSkewed(0.02, 3, 'balance'));
+  const keys = Array.from({ length: chance.integer(0, 3, 'keys') }, (_, i): KeyTerms => {
+    const isLimited = chance.isTrue(0.7, `key ${i} limited`);
+    return {
+      limit: isLimited ? toAmount(chance.chooseSkewed(0.01, 1, `key ${i} limit`)) : null,
+      reset: isLimited ? chance.pick<Reset>([null, 'daily', 'weekly', 'monthly'], `key ${i} reset`) : null,
+      expiresAtMs: chance.isTrue(0.2, `key ${i} expires`)
+        ? chance.integer(10_000, durationMs, `key ${i} expiry`)
+        : null,
+    };
+  });
+  const at = (label: string) => Math.round(chance.between(OPENED_BY_MS, durationMs, label));
+  const steps: Step[] = [
+    { atMs: chance.integer(0, OPENED_BY_MS - 1_000, 'open'), step: 'open', account, keys },
+    { atMs: OPENED_BY_MS - 500, step: 'credit', account, id: `${account}-credit0`, amount: balance },
+  ];
+  for (let i = 1; i <= chance.integer(0, 3, 'credits'); i++) {
+    const amount = toAmount(chance.chooseSkewed(0.02, 1, `credit ${i}`));
+    steps.push({ atMs: at(`credit ${i} at`), step: 'credit', account, id: `${account}-credit${i}`, amount });
+  }
+  if (chance.isTrue(0.15, 'reversal'))
+    steps.push({ atMs: at('reversal at'), step: 'reverse', account, credit: `${account}-credit0`, amount: balance });
+  for (let i = 0; i < chance.integer(0, 2, 'adjustments'); i++) {
+    const amount = toAmount(chance.between(-0.5, 0.5, `adjustment ${i}`));
+    steps.push({ atMs: at(`adjustment ${i} at`), step: 'adjust', account, id: `${account}-adjustment${i}`, amount });
+  }
+  for (let i = 0; keys.length > 0 && i < chance.integer(0, 3, 'changes'); i++) {
+    const change = chance.pick(
+      [
+        'revoke',
+        'block',
+        'unblock',
+        { limit: toAmount(chance.chooseSkewed(0.01, 1, `limit ${i}`)) },
+        { limit: null },
+        { reset: chance.pick<Reset>([null, 'daily', 'monthly'], `reset ${i}`) },
+      ] as const,
+      `change ${i}`,
+    );
+    const key = chance.integer(0, keys.length - 1, `change ${i} key`);
+    steps.push({ atMs: at(`change ${i} at`), step: 'changeKey', account, key, change });
+  }
+  return [...steps, ...createRequests(account, { chance: chance.derive('requests'), ...context }, keys.length)];
+}
+
+/** Requests arrive in bursts, as those of an agent do. */
+function createRequests(
+  account: string,
+  { chance, durationMs, gateways, eventfulMs }: AccountContext,
+  keys: number,
+): readonly Step[] {
+  const bursts = chance.integer(1, 4, 'bursts');
+  return Array.from({ length: bursts }, (_, burst) => {
+    const isEventful = eventfulMs.length > 0 && chance.isTrue(0.6, `${burst} eventful`);
+    const startMs = isEventful
+      ? Math.max(chance.pick(eventfulMs, `${burst} event`), OPENED_BY_MS)
+      : chance.between(OPENED_BY_MS, durationMs, `${burst} start`);
+    const lengthMs = chance.chooseSkewed(10, 30_000, `${burst} length`);
+    const count = Math.round(chance.chooseSkewed(1, 40, `${burst} count`));
+    return Array.from({ length: count }, (__, i): RequestStep => {
+      const label = `${burst} ${i}`;
+      const tokens = Math.round(chance.chooseScaled(5, 4_000, `${label} tokens`));
+      const disconnects = chance.isTrue(0.15, `${label} disconnects`);
+      return {
+        atMs: Math.round(startMs + chance.between(0, lengthMs, `${label} at`)),
+        step: 'request',
+        id: `${account}-request${burst}-${i}`,
+        gateway: chance.integer(0, gateways - 1, `${label} gateway`),
+        account,
+        key: keys > 0 && chance.isTrue(0.7, `${label} with key`) ? chance.integer(0, keys - 1, `${label} key`) : null,
+        maxTokens: Math.round(tokens * chance.chooseSkewed(1, 20, `${label} max`)),
+        tokens,
+        tokensPerSecond: Math.round(chance.chooseSkewed(20, 2_000, `${label} speed`)),
+        isExtensible: chance.isTrue(0.5, `${label} isExtensible`),
+        fails: chance.isTrue(0.1, `${label} fails`),
+        ...(disconnects ? { disconnectsAfterMs: Math.round(chance.chooseSkewed(5, 20_000, `${label} patience`)) } : {}),
+      };
+    });
+  }).flat();
+}
+
+function toAmount(usd: number): Amount {
+  return String((BigInt(Math.round(usd * 1_000_000)) * USD) / 1_000_000n);
+}

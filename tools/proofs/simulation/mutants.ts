@@ -1,0 +1,325 @@
+/**
+ * Mistakes that could be made in the product, each with what it breaks. `npm run prove:simulation -- --mutants` plants
+ * one after the other, and fails if the simulation does not find one of them.
+ */
+
+export interface Mutant {
+  readonly name: string;
+  /** What happens in an installation. */
+  readonly breaks: string;
+  /** Path of the source file. */
+  readonly file: string;
+  /** Occurs once in the file, in TypeScript as in JavaScript. */
+  readonly original: string;
+  readonly replacement: string;
+}
+
+const ACCOUNT_STATE = 'libs/domain/src/account/state.ts';
+const ACCOUNT_DECISIONS = 'libs/domain/src/account/decide.ts';
+const HOLD_DECISIONS = 'libs/domain/src/account/hold-decisions.ts';
+const HOLDS = 'libs/domain/src/holds.ts';
+const LIMIT_WINDOW = 'libs/domain/src/limit-window.ts';
+const EXPOSURE = 'libs/domain/src/account/exposure.ts';
+const SNAPSHOT = 'libs/domain/src/account/snapshot.ts';
+const COMMAND_QUEUE = 'libs/kernel/src/stream-command-queue.ts';
+const STREAM_PAYER = 'libs/application/src/billing/stream-payer.ts';
+const BILLING_ENGINE = 'libs/application/src/billing/billing-engine.ts';
+const HOLD_EXPIRY = 'libs/sagas/src/hold-expiry.ts';
+
+export const MUTANTS: readonly Mutant[] = [
+  // holds and charges
+  {
+    name: 'overdraw',
+    breaks: 'a hold takes more than the available money',
+    file: HOLD_DECISIONS,
+    original: 'const amount = money.min(requested, maxAmount, spendable);',
+    replacement: 'const amount = money.min(requested, maxAmount);',
+  },
+  {
+    name: 'first part not required',
+    breaks: 'a hold is placed although the money is held by others, and is then worth nothing',
+    file: HOLD_DECISIONS,
+    original: 'if (available >= required) return;',
+    replacement: 'if (available >= 0n) return;',
+  },
+  {
+    name: 'extension beyond the money',
+    breaks: 'an extension takes more than the available money',
+    file: HOLD_DECISIONS,
+    original: 'if (!isContestedByOthers) return money.min(max, available);',
+    replacement: 'if (!isContestedByOthers) return max;',
+  },
+  {
+    name: 'charge above the hold',
+    breaks: 'a customer is charged more than was held',
+    file: HOLDS,
+    original: 'money.toJsonAmount(money.min(money.parseJsonAmount(charge.price), hold.amount))',
+    replacement: 'money.toJsonAmount(money.parseJsonAmount(charge.price))',
+  },
+  {
+    name: 'settled twice',
+    breaks: 'a charge whose response was lost is repeated as a cost of the operator',
+    file: HOLDS,
+    original: "    case 'settled':\n    case 'absorbed':\n      return [];",
+    replacement:
+      "    case 'settled':\n      return [{ type: 'ChargeAbsorbed', data: { holdId, charge, at } }];\n    case 'absorbed':\n      return [];",
+  },
+  {
+    name: 'late charge forgotten',
+    breaks: 'the ledger lacks the cost of a charge whose hold had expired',
+    file: HOLDS,
+    original: "    case 'expired':\n      return [{ type: 'ChargeAbsorbed', data: { holdId, charge, at } }];",
+    replacement: "    case 'expired':\n      return [];",
+  },
+  {
+    name: 'cost of a release forgotten',
+    breaks: 'the ledger lacks what a provider bills for a response that was useless',
+    file: HOLDS,
+    original: '...failure } }, ...cost];',
+    replacement: '...failure } }];',
+  },
+  {
+    name: 'holds of others abandoned',
+    breaks: 'when a gateway dies, the requests of the others cannot be charged',
+    file: HOLDS,
+    original: 'hold.owner === owner, at, payer',
+    replacement: 'hold.owner !== undefined, at, payer',
+  },
+  {
+    name: 'held money not returned',
+    breaks: 'what a charge leaves of its hold is lost',
+    file: ACCOUNT_STATE,
+    original: 'available: (account.available + hold.amount - charged)',
+    replacement: 'available: (account.available)',
+  },
+  {
+    name: 'reversal without money',
+    breaks: 'a customer does not get back a charge for a response that was not delivered',
+    file: ACCOUNT_STATE,
+    original: 'available: money.add(account.available, money.parseJsonAmount(reversed.charged)),',
+    replacement: 'available: account.available,',
+  },
+  // credits
+  {
+    name: 'credit repeated',
+    breaks: 'a payment that is reported twice is credited twice',
+    file: ACCOUNT_DECISIONS,
+    original: 'const existing = account.credits.get(creditId);',
+    replacement: "const existing = account.credits.get(creditId + ' ');",
+  },
+  {
+    name: 'adjustment repeated',
+    breaks: 'an adjustment whose response was lost is made twice',
+    file: ACCOUNT_DECISIONS,
+    original: 'const existing = account.adjustments.get(adjustmentId);',
+    replacement: "const existing = account.adjustments.get(adjustmentId + ' ');",
+  },
+  {
+    name: 'debit of held money',
+    breaks: 'an operator debits money that running requests hold',
+    file: ACCOUNT_DECISIONS,
+    original: 'const after = money.add(account.available, amount);',
+    replacement: 'const after = money.add(money.add(account.available, account.held), amount);',
+  },
+  // keys
+  {
+    name: 'limit not used',
+    breaks: 'charges do not count towards the limit of an API key',
+    file: ACCOUNT_STATE,
+    original: 'used: money.add(key.used, charged) };',
+    replacement: 'used: key.used };',
+  },
+  {
+    name: 'limit ignores holds',
+    breaks: 'requests at the same time exceed the limit of an API key',
+    file: ACCOUNT_STATE,
+    original: 'updateUnheld({ ...key, held: money.add(key.held, amount) }, undefined, hold)',
+    replacement: 'updateUnheld({ ...key }, undefined, hold)',
+  },
+  {
+    name: 'extension not counted',
+    breaks: 'growing responses exceed the limit of an API key',
+    file: ACCOUNT_STATE,
+    original: 'held: money.add(key.held, moves ? amount : by) }',
+    replacement: 'held: money.add(key.held, moves ? amount : key.held) }',
+  },
+  {
+    name: 'charge in a later window',
+    breaks: 'a charge of yesterday uses up the limit of today',
+    file: ACCOUNT_STATE,
+    original: 'if (toCounterId(key) !== hold.counter) return updated;',
+    replacement: '',
+  },
+  {
+    name: 'window never ends',
+    breaks: 'the limit of an API key is not reset',
+    file: LIMIT_WINDOW,
+    original: 'return getWindowId(limitWindow.resetPeriod, at) > limitWindow.window',
+    replacement: "return getWindowId(limitWindow.resetPeriod, at) === 'never'",
+  },
+  {
+    name: 'window goes back',
+    breaks: 'clocks that differ reset the limit of an API key twice',
+    file: LIMIT_WINDOW,
+    original: 'return getWindowId(limitWindow.resetPeriod, at) > limitWindow.window',
+    replacement: 'return getWindowId(limitWindow.resetPeriod, at) !== limitWindow.window',
+  },
+  {
+    name: 'revoked key',
+    breaks: 'a revoked API key can be used',
+    file: HOLD_DECISIONS,
+    original: "if (!key || key.revoked) return reject('key_revoked'",
+    replacement: "if (!key) return reject('key_revoked'",
+  },
+  {
+    name: 'expired key',
+    breaks: 'an API key can be used after its expiry',
+    file: HOLD_DECISIONS,
+    original: "if (hasExpired(key, at)) return reject('key_expired'",
+    replacement: "if (hasExpired(key, key.createdAt)) return reject('key_expired'",
+  },
+  {
+    name: 'blocked key',
+    breaks: 'a blocked API key can be used',
+    file: HOLD_DECISIONS,
+    original: "if (key.blocked) return reject('key_blocked'",
+    replacement: "if (key.blocked && key.revoked) return reject('key_blocked'",
+  },
+  // exposure
+  {
+    name: 'exposure forgotten',
+    breaks: 'the exposure of requests that have ended counts permanently, so later ones are refused',
+    file: EXPOSURE,
+    original: 'return sums;\n const [exposureBefore, exposureAfter]',
+    replacement: 'return sums;\n if (!after) return sums; const [exposureBefore, exposureAfter]',
+  },
+  // state
+  {
+    name: 'snapshot without expired holds',
+    breaks: 'after a restart the late charge of an expired hold is not found',
+    file: SNAPSHOT,
+    original: 'expired: encodeRecentIds(account.expired),',
+    replacement: 'expired: encodeRecentIds([account.expired[1], account.expired[1]]),',
+  },
+  {
+    name: 'snapshot skips an event',
+    breaks: 'after a restart the balance lacks an event',
+    file: COMMAND_QUEUE,
+    original: 'store.read(this.stream, snapshot.revision - 1)',
+    replacement: 'store.read(this.stream, snapshot.revision)',
+  },
+  {
+    name: 'snapshot not checked',
+    breaks: 'a snapshot is used for a stream that has another last event',
+    file: COMMAND_QUEUE,
+    original: '(first?.id !== snapshot.lastEventId ||',
+    replacement: '(first?.id === snapshot.lastEventId ||',
+  },
+  {
+    name: 'rejection from an outdated state',
+    breaks: 'a request is refused for lack of money that was credited through another gateway',
+    file: COMMAND_QUEUE,
+    original: 'let isBaseCurrent = this.folded === undefined;',
+    replacement: 'let isBaseCurrent = true;',
+  },
+  {
+    name: 'state of a failed append',
+    breaks: 'a process believes in events that were never stored',
+    file: COMMAND_QUEUE,
+    original: 'this.folded = base; // still correct if the append is rejected',
+    replacement: 'this.folded = { ...base, state };',
+  },
+  {
+    name: 'new ids for a resend',
+    breaks: 'an append whose response was lost is not recognised, and its command is decided again',
+    file: COMMAND_QUEUE,
+    original: 'store.append(this.stream, expected, events)',
+    replacement: 'store.append(this.stream, expected, events.map((event) => ({ ...event, id: runtime.generateId() })))',
+  },
+  {
+    name: 'read without catching up',
+    breaks: 'a process responds from a state that lacks what others have appended',
+    file: COMMAND_QUEUE,
+    original: 'const read = await (this.folded ? this.catchUp(this.folded) : this.load());',
+    replacement: 'const read = await (this.folded ? Promise.resolve(this.folded) : this.load());',
+  },
+  // paying
+  {
+    name: 'undelivered charge stays',
+    breaks: 'a customer pays for a response that was not delivered, because its charge was confirmed too late',
+    file: STREAM_PAYER,
+    original: '.then(() => this.absorb(hold, charge))',
+    replacement: '.then(() => {})',
+  },
+  {
+    name: 'charged hold not reversed',
+    breaks: 'a charge that was stored late stays, although the customer got an error',
+    file: STREAM_PAYER,
+    original: "if (end?.type !== 'HoldSettled') throw error;",
+    replacement: 'throw error;',
+  },
+  {
+    name: 'unconfirmed hold stays',
+    breaks: 'money that nobody uses stays held until it expires',
+    file: STREAM_PAYER,
+    original: 'if (error instanceof UnknownOutcomeError) void this.releaseUnconfirmed(hold);',
+    replacement: 'if (error instanceof TypeError) void this.releaseUnconfirmed(hold);',
+  },
+  {
+    name: 'unconfirmed hold given up',
+    breaks: 'a hold that is stored late stays until it expires',
+    file: STREAM_PAYER,
+    original: "if (error instanceof Rejection && error.code === 'hold_not_found') continue;",
+    replacement: "if (error instanceof Rejection && error.code === 'hold_not_found') return;",
+  },
+  {
+    name: 'charge not retried',
+    breaks: 'a response that was delivered is not charged if the store fails once',
+    file: STREAM_PAYER,
+    original: 'shouldRetry: (error) => !isFinal(error),',
+    replacement: 'shouldRetry: () => false,',
+  },
+  {
+    name: 'lost charge is free',
+    breaks: 'the client is informed that a request was free whose charge was stored at the first attempt',
+    file: STREAM_PAYER,
+    original: 'return isSettled ? money.min(money.parseJsonAmount(charge.price), hold.amount) : ZERO_USD;',
+    replacement: 'return isSettled && events.length > 0 ? hold.amount : ZERO_USD;',
+  },
+  {
+    name: 'failure is charged',
+    breaks: 'a customer pays for a response that the provider spoiled',
+    file: BILLING_ENGINE,
+    original: "if (charge && CALLER_FAILURE_CODES.has(failure.code) && charge.price !== '0')",
+    replacement: "if (charge && charge.price !== '0')",
+  },
+  {
+    name: 'release without its cost',
+    breaks: 'the cost of a failed request is not in the ledger',
+    file: BILLING_ENGINE,
+    original: 'await payer.release(hold, { failure, attempts, absorbed: charge });',
+    replacement: 'await payer.release(hold, { failure, attempts });',
+  },
+  {
+    name: 'stop before the last writes',
+    breaks: 'a gateway stops before it has reversed a charge that was confirmed too late',
+    file: 'libs/application/src/billing/pending-writes.ts',
+    original: 'while (this.holdIdByWrite.size > 0)',
+    replacement: 'while (this.holdIdByWrite.size > 1_000)',
+  },
+  // sweeps
+  {
+    name: 'dead process not swept',
+    breaks: 'the money of a dead gateway stays held until its holds expire',
+    file: HOLD_EXPIRY,
+    original: 'const dead = await monitor.check();',
+    replacement: 'const dead = (await monitor.check()).slice(1);',
+  },
+  {
+    name: 'suspended process counts as dead at once',
+    breaks: 'the holds of a gateway end while it serves, because of one late heartbeat',
+    file: HOLD_EXPIRY,
+    original: '> DEAD_AFTER_MS / SWEEP_INTERVAL_MS',
+    replacement: '> -1',
+  },
+];
