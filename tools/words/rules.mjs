@@ -15,7 +15,7 @@ const NO_VERBS = new Set(
   ),
 );
 const SQL =
-  /^\s*(select|insert|update|delete|create|alter|drop|grant|with|begin|commit|set|explain|lock|truncate|listen|notify|,)\b/i;
+  /^\s*(select|insert|update|delete|create|alter|drop|grant|with|begin|commit|set|explain|lock|truncate|listen|notify|,)\b|\bis (not )?null\b/i;
 
 /** @returns what the name of a function should be instead; undefined for a good name */
 export function checkFunctionName(name) {

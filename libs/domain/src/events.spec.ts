@@ -223,7 +223,7 @@ const accountLife: readonly AccountCommand[] = [
   { type: 'ExpireHolds', data: { before: expiresAt, at: expiresAt } },
   { type: 'SettleHold', data: { holdId: 'expired', charge, at: expiresAt } },
   hold('abandoned', { owner: 'gateway-1f3a9c02' }),
-  { type: 'AbandonHolds', data: { owner: 'gateway-1f3a9c02', at } },
+  { type: 'AbandonHolds', data: { owner: 'gateway-1f3a9c02', before: expiresAt, at } },
   {
     type: 'UpdateKey',
     data: {

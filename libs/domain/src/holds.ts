@@ -127,7 +127,11 @@ export type HoldCommand =
   /** Reverses a charge for a response that the customer did not get. */
   | Command<'ReverseCharge', { settled: HoldSettled['data'] }>
   | Command<'ExpireHolds', { before: Instant }>
-  | Command<'AbandonHolds', { owner: string }>;
+  /**
+   * Ends the holds that a dead process placed before `before`. The command may be delayed until the process has returned:
+   * holds that were placed since then are in use.
+   */
+  | Command<'AbandonHolds', { owner: string; before: Instant }>;
 
 interface ReleaseTerms {
   readonly holdId: string;
@@ -160,8 +164,8 @@ export function decideHold(command: HoldCommand, payer: Holds): readonly HoldEve
     }
     case 'AbandonHolds': {
       // If the owner is still alive, its holds behave like all expired holds: they can be neither extended nor charged.
-      const { owner, at } = command.data;
-      return expireHolds((hold) => hold.owner === owner, at, payer);
+      const { owner, before, at } = command.data;
+      return expireHolds((hold) => hold.owner === owner && hold.at < before, at, payer);
     }
     default:
       return command satisfies never;

@@ -42,7 +42,10 @@ export interface ApiKeyState extends LimitWindow, UnheldSums, KeyAccess {
   /** Charged in all windows. */
   readonly usedInAll: PicoUsd;
   readonly createdAt: Instant;
+  /** Later than the times at which all earlier holds were counted. */
   readonly updatedAt: Instant;
+  /** The latest time at which a hold was counted; empty before the first. */
+  readonly countedUntil: Instant;
 }
 
 /** The state of an API key at some instant, as its owner sees it. */
@@ -125,6 +128,7 @@ export function createKeyState(data: KeyCreated['data']): ApiKeyState {
     usedInAll: ZERO_USD,
     createdAt: data.at,
     updatedAt: data.at,
+    countedUntil: '',
   };
 }
 

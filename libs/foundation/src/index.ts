@@ -13,6 +13,7 @@ export {
   retireMasterKey,
 } from './known-master-keys.ts';
 export {
+  competeForLease,
   issueFencingToken,
   type LeaderElectionOptions,
   LeaseStatus,

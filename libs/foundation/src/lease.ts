@@ -6,10 +6,10 @@
  * The old holder may not have noticed that it lost the lease. So every acquisition gets a fencing token that is higher
  * than all before it, and a write is rejected if a holder with a higher token has already written.
  */
-import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import type { Lease } from '#kernel';
+import type { Lease, Timers } from '#kernel';
 import { openPool, withClient } from '#postgres';
+import { nodeTimers } from '#runtime';
 import { toProcessConnectionName } from './running-contracts.ts';
 import { StallDetector, type StallLimits, type WorkProbe } from './stall-detector.ts';
 
@@ -56,8 +56,21 @@ export const leaseMigrations = [
  */
 const NEXT_TOKEN_SQL = 'greatest(drawn + 1, (extract(epoch from statement_timestamp()) * 1000000)::bigint)';
 
-export interface LeaderElectionOptions {
-  readonly databaseUrl: string;
+/** The rows of leases that all processes share. Times are those of the database. */
+export interface LeaseTable {
+  /**
+   * Acquires a lease that has expired, or whose holder's connection no longer exists.
+   * @returns the fencing token; undefined if another process holds the lease, or it has been free for less than
+   *   `handicapMs`
+   */
+  acquire(name: string, durationMs: number, handicapMs: number): Promise<number | undefined>;
+  /** @returns false if another process has acquired the lease */
+  renew(name: string, token: number, durationMs: number): Promise<boolean>;
+  release(name: string, token: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface LeaseOptions {
   /** Name of the lease. */
   readonly name: string;
   /** Ends the leadership, or the wait for it. */
@@ -70,6 +83,10 @@ export interface LeaderElectionOptions {
   readonly stallLimits?: StallLimits;
   /** Records whether this process holds the lease. */
   readonly leaseStatus?: LeaseStatus;
+}
+
+export interface LeaderElectionOptions extends LeaseOptions {
+  readonly databaseUrl: string;
 }
 
 /**
@@ -123,33 +140,44 @@ export async function listUnheldLeases(
 /** The leader cannot work, although it could renew its lease. A task throws it so that another process tries. */
 export class StalledLeaderError extends Error {}
 
+/** Runs `work` while this process holds the lease in PostgreSQL, see `competeForLease`. */
+export function runWhileLeader(
+  options: LeaderElectionOptions,
+  work: (lease: Lease) => readonly Promise<void>[],
+): Promise<void> {
+  return competeForLease(options, nodeTimers, (onLost) => new PostgresLeaseTable(options, onLost), work);
+}
+
 /**
  * Runs `work` while this process holds the lease, and again each time it acquires the lease. Other processes stand by.
  * `work` returns concurrent tasks. If one of them fails or the lease is lost, the lease ends for all of them. A leader
  * that cannot work releases the lease at once, and competes with a handicap for a while.
+ * @param openTable gets a function to be called if the lease may be lost
  */
-export async function runWhileLeader(
-  options: LeaderElectionOptions,
+export async function competeForLease(
+  options: LeaseOptions,
+  timers: Timers,
+  openTable: (onLost: (error: unknown) => void) => LeaseTable,
   work: (lease: Lease) => readonly Promise<void>[],
 ): Promise<void> {
   const { name, signal, reportError } = options;
-  const row = new LeaseRow(options);
+  const competition = new LeaseCompetition(options, timers, openTable);
   options.leaseStatus?.record(name, 'standby');
   let handicappedUntil = Number.NEGATIVE_INFINITY;
   try {
     while (!signal.aborted) {
-      const isHandicapped = performance.now() < handicappedUntil;
+      const isHandicapped = timers.now() < handicappedUntil;
       options.leaseStatus?.record(name, isHandicapped ? 'unable' : 'standby');
       try {
-        await row.lead(work, isHandicapped ? HANDICAP_MS : 0);
+        await competition.lead(work, isHandicapped ? HANDICAP_MS : 0);
       } catch (error) {
-        if (error instanceof StalledLeaderError) handicappedUntil = performance.now() + HANDICAPPED_FOR_MS;
+        if (error instanceof StalledLeaderError) handicappedUntil = timers.now() + HANDICAPPED_FOR_MS;
         if (!signal.aborted) reportError(`${name} does not hold its lease; retrying`, error);
       }
-      if (!signal.aborted) await delay(ACQUIRE_INTERVAL_MS, undefined, { signal }).catch(() => {}); // aborted
+      if (!signal.aborted) await timers.sleep(ACQUIRE_INTERVAL_MS, { signal });
     }
   } finally {
-    await row.close();
+    await competition.close();
   }
 }
 
@@ -165,18 +193,14 @@ export async function issueFencingToken(databaseUrl: string, name: string): Prom
   });
 }
 
-/** Acquires, renews and releases the row of one lease. */
-class LeaseRow {
-  private readonly options: LeaderElectionOptions;
-  private readonly durationMs: number;
+class PostgresLeaseTable implements LeaseTable {
   /** One connection that stays open: its existence shows other processes that this process is alive. */
   private readonly pool: pg.Pool;
-  private lease: HeldLease | undefined;
 
-  constructor(options: LeaderElectionOptions) {
-    const { name, databaseUrl, durationMs = LEASE_DURATION_MS } = options;
-    this.options = options;
-    this.durationMs = durationMs;
+  constructor(
+    { name, databaseUrl, durationMs = LEASE_DURATION_MS }: LeaderElectionOptions,
+    onLost: (error: unknown) => void,
+  ) {
     this.pool = openPool({
       connectionString: databaseUrl,
       name: toProcessConnectionName(`lease-${name}`),
@@ -184,8 +208,59 @@ class LeaseRow {
       allowsUnlimitedIdle: true,
       connectTimeoutMs: durationMs / HEARTBEATS_PER_LEASE,
       queryTimeoutMs: durationMs / HEARTBEATS_PER_LEASE,
-      onIdleError: (error) => this.lease?.end(error),
+      onIdleError: onLost,
     });
+  }
+
+  async acquire(name: string, durationMs: number, handicapMs: number): Promise<number | undefined> {
+    await this.pool.query('insert into public.leases (name) values ($1) on conflict do nothing', [name]);
+    const { rows } = await this.pool.query<{ held: string }>(
+      `update public.leases
+          set drawn = ${NEXT_TOKEN_SQL}, held = ${NEXT_TOKEN_SQL}, backend = pg_backend_pid(),
+              ends_at = clock_timestamp() + $2 * interval '1 ms'
+        where name = $1
+          and (ends_at <= clock_timestamp() - $3 * interval '1 ms'
+               or $3 = 0 and not exists (select from pg_stat_activity where pid = backend))
+       returning held`,
+      [name, durationMs, handicapMs],
+    );
+    return rows[0] && Number(rows[0].held);
+  }
+
+  async renew(name: string, token: number, durationMs: number): Promise<boolean> {
+    const { rowCount } = await this.pool.query(
+      `update public.leases set backend = pg_backend_pid(), ends_at = clock_timestamp() + $3 * interval '1 ms'
+        where name = $1 and held = $2`,
+      [name, token, durationMs],
+    );
+    return rowCount === 1;
+  }
+
+  async release(name: string, token: number): Promise<void> {
+    await this.pool.query(`update public.leases set ends_at = clock_timestamp() where name = $1 and held = $2`, [
+      name,
+      token,
+    ]);
+  }
+
+  async close(): Promise<void> {
+    await this.pool.end();
+  }
+}
+
+/** Acquires, renews and releases one lease for one process. */
+class LeaseCompetition {
+  private readonly table: LeaseTable;
+  private readonly durationMs: number;
+  private lease: HeldLease | undefined;
+
+  constructor(
+    private readonly options: LeaseOptions,
+    private readonly timers: Timers,
+    openTable: (onLost: (error: unknown) => void) => LeaseTable,
+  ) {
+    this.durationMs = options.durationMs ?? LEASE_DURATION_MS;
+    this.table = openTable((error) => this.lease?.end(error));
   }
 
   /**
@@ -210,42 +285,30 @@ class LeaseRow {
       leaseStatus?.record(name, lease.failure instanceof StalledLeaderError ? 'unable' : 'standby');
       signal.removeEventListener('abort', stop);
       await heartbeat;
-      await this.release(lease).catch(() => {}); // it expires by itself
+      await this.table.release(name, lease.token).catch(() => {}); // it expires by itself
     }
     if (lease.failure !== undefined) throw lease.failure;
   }
 
-  async close(): Promise<void> {
-    await this.pool.end();
+  close(): Promise<void> {
+    return this.table.close();
   }
 
-  /** A lease can be acquired once it has expired, or when the connection of its holder no longer exists. */
   private async acquire(handicapMs: number): Promise<HeldLease | undefined> {
-    const { name } = this.options;
-    await this.pool.query('insert into public.leases (name) values ($1) on conflict do nothing', [name]);
-    const sentAt = performance.now();
-    const { rows } = await this.pool.query<{ held: string }>(
-      `update public.leases
-          set drawn = ${NEXT_TOKEN_SQL}, held = ${NEXT_TOKEN_SQL}, backend = pg_backend_pid(),
-              ends_at = clock_timestamp() + $2 * interval '1 ms'
-        where name = $1
-          and (ends_at <= clock_timestamp() - $3 * interval '1 ms'
-               or $3 = 0 and not exists (select from pg_stat_activity where pid = backend))
-       returning held`,
-      [name, this.durationMs, handicapMs],
-    );
-    return rows[0] && new HeldLease(Number(rows[0].held), this.getTrustedUntil(sentAt));
+    const sentAt = this.timers.now();
+    const token = await this.table.acquire(this.options.name, this.durationMs, handicapMs);
+    return token === undefined ? undefined : new HeldLease(token, this.getTrustedUntil(sentAt), this.timers);
   }
 
   private async sendHeartbeats(lease: HeldLease): Promise<void> {
     const { name, reportError } = this.options;
     while (lease.isHeld()) {
-      // the lease has ended
-      await delay(this.durationMs / HEARTBEATS_PER_LEASE, undefined, { signal: lease.signal }).catch(() => {});
+      await this.timers.sleep(this.durationMs / HEARTBEATS_PER_LEASE, { signal: lease.signal });
       if (lease.signal.aborted) return;
-      const sentAt = performance.now();
+      const sentAt = this.timers.now();
       try {
-        if (await this.renew(lease)) lease.extend(this.getTrustedUntil(sentAt), sentAt);
+        if (await this.table.renew(name, lease.token, this.durationMs))
+          lease.extend(this.getTrustedUntil(sentAt), sentAt);
         else lease.end(new Error(`another process holds the lease of ${name}`));
       } catch (error) {
         if (!lease.signal.aborted) reportError(`the lease of ${name} could not be renewed; retrying`, error);
@@ -262,33 +325,17 @@ class LeaseRow {
     if (!probe) return;
     const detector = new StallDetector(probe, stallLimits);
     while (lease.isHeld()) {
-      await delay(PROBE_INTERVAL_MS, undefined, { signal: lease.signal }).catch(() => {}); // the lease has ended
+      await this.timers.sleep(PROBE_INTERVAL_MS, { signal: lease.signal });
       if (lease.signal.aborted) return;
       const reason = await detector.findStall();
       if (!lease.isHeld()) continue;
       if (detector.isWorking) leaseStatus?.record(name, 'leading');
       if (reason === undefined) continue;
-      if (performance.now() - lease.renewedAt > (2 * this.durationMs) / HEARTBEATS_PER_LEASE) continue;
+      if (this.timers.now() - lease.renewedAt > (2 * this.durationMs) / HEARTBEATS_PER_LEASE) continue;
       lease.end(new StalledLeaderError(`${name} cannot work, so another process should: ${reason}`));
       leaseStatus?.record(name, 'unable');
-      await this.release(lease).catch(() => {}); // it expires by itself
+      await this.table.release(name, lease.token).catch(() => {}); // it expires by itself
     }
-  }
-
-  private async renew({ token }: HeldLease): Promise<boolean> {
-    const { rowCount } = await this.pool.query(
-      `update public.leases set backend = pg_backend_pid(), ends_at = clock_timestamp() + $3 * interval '1 ms'
-        where name = $1 and held = $2`,
-      [this.options.name, token, this.durationMs],
-    );
-    return rowCount === 1;
-  }
-
-  private async release({ token }: HeldLease): Promise<void> {
-    await this.pool.query(`update public.leases set ends_at = clock_timestamp() where name = $1 and held = $2`, [
-      this.options.name,
-      token,
-    ]);
   }
 
   /**
@@ -305,16 +352,21 @@ class HeldLease implements Lease {
   readonly token: number;
   failure: unknown;
   /** When the last heartbeat that succeeded was sent. */
-  renewedAt = performance.now();
+  renewedAt: number;
   /** By the monotonic clock of this process, which continues while the process is suspended. */
   private endsAt: number;
-  private timer: NodeJS.Timeout;
+  private stopTimer: () => void;
   private readonly abortController = new AbortController();
 
-  constructor(token: number, endsAt: number) {
+  constructor(
+    token: number,
+    endsAt: number,
+    private readonly timers: Timers,
+  ) {
     this.token = token;
     this.endsAt = endsAt;
-    this.timer = this.scheduleEnd();
+    this.renewedAt = timers.now();
+    this.stopTimer = this.scheduleEnd();
   }
 
   get signal(): AbortSignal {
@@ -322,26 +374,26 @@ class HeldLease implements Lease {
   }
 
   isHeld(): boolean {
-    return !this.abortController.signal.aborted && performance.now() < this.endsAt;
+    return !this.abortController.signal.aborted && this.timers.now() < this.endsAt;
   }
 
   extend(endsAt: number, renewedAt: number): void {
-    clearTimeout(this.timer);
+    this.stopTimer();
     this.renewedAt = renewedAt;
     this.endsAt = endsAt;
-    if (!this.abortController.signal.aborted) this.timer = this.scheduleEnd();
+    if (!this.abortController.signal.aborted) this.stopTimer = this.scheduleEnd();
   }
 
   /** @param failure the reason, unless the end was requested */
   end(failure?: unknown): void {
     if (this.abortController.signal.aborted) return;
-    clearTimeout(this.timer);
+    this.stopTimer();
     this.failure = failure;
     this.abortController.abort();
   }
 
-  private scheduleEnd(): NodeJS.Timeout {
-    const wait = Math.max(0, this.endsAt - performance.now());
-    return setTimeout(() => this.end(new Error('the lease has expired')), wait);
+  private scheduleEnd(): () => void {
+    const wait = Math.max(0, this.endsAt - this.timers.now());
+    return this.timers.startTimer(wait, () => this.end(new Error('the lease has expired')));
   }
 }

@@ -130,18 +130,23 @@ async function accountOf(owner: string | undefined, ...holdIds: readonly string[
     ...UNRESTRICTED_ACCESS,
   };
   await accounts.run(id, { type: 'OpenAccount', data: { key, at: time.now() } }, TEST_CAUSE);
-  const credit = { creditId: 'c', method: 'm', amount: parseUsd(holdIds.length), bonus: parseUsd(0), at: time.now() };
+  const credit = {
+    creditId: 'c',
+    method: 'm',
+    amount: parseUsd(holdIds.length + 1),
+    bonus: parseUsd(0),
+    at: time.now(),
+  };
   await accounts.run(id, { type: 'AddCredit', data: credit }, TEST_CAUSE);
-  for (const holdId of holdIds) {
-    const owned = owner === undefined ? {} : { owner };
-    const amounts = { minAmount: parseUsd(1), maxAmount: parseUsd(1), ...owned, expiresAt: time.fromNow(EXPIRES_IN) };
-    await accounts.run(
-      id,
-      { type: 'HoldFunds', data: { holdId, keyId: 'k', ...amounts, query, at: time.now() } },
-      TEST_CAUSE,
-    );
-  }
+  for (const holdId of holdIds) await placeHold(id, holdId, owner);
   return id;
+}
+
+async function placeHold(accountId: string, holdId: string, owner?: string): Promise<void> {
+  const owned = owner === undefined ? {} : { owner };
+  const amounts = { minAmount: parseUsd(1), maxAmount: parseUsd(1), ...owned, expiresAt: time.fromNow(EXPIRES_IN) };
+  const data = { holdId, keyId: 'k', ...amounts, query, at: time.now() };
+  await accounts.run(accountId, { type: 'HoldFunds', data }, TEST_CAUSE);
 }
 
 describe('a hold', () => {
@@ -314,7 +319,21 @@ describe('a hold of a process', () => {
     start();
     await time.advance(2 * SEEMS_DEAD_MS);
     await accountOf('a', 'h1');
-    await time.advance(500);
+    await time.advance(5_500);
+    expect(await ended()).toEqual(['h1']);
+  });
+
+  test('is not ended by a delayed command if the process has returned and placed it since', async () => {
+    const account = await accountOf('a', 'h1');
+    const path = streams().accounts;
+    dead = ['a'];
+    const run: Accounts['run'] = async (...command) => {
+      dead = [];
+      await placeHold(account, 'h3', 'a');
+      return path.run(...command);
+    };
+    start({ payers: payersOf({ run }) });
+    await time.advance(SEEMS_DEAD_MS + 500);
     expect(await ended()).toEqual(['h1']);
   });
 

@@ -8,6 +8,11 @@ const SWEEP_INTERVAL_MS = 500;
  * stale until its next heartbeat. A process whose heartbeats fail for this long places no holds.
  */
 const DEAD_AFTER_MS = 10_000;
+/**
+ * Holds that are newer are not ended when their process counts as dead: it may have returned since it was checked. Less
+ * than `DEAD_AFTER_MS`, so that all holds of a dead process are older, and more than clocks of two hosts differ.
+ */
+const MIN_ABANDONED_AGE_MS = 5_000;
 
 /**
  * `findOverduePayers` and `findPayersByOwner` return hints from read models: the stream of the payer decides. A payer
@@ -41,12 +46,18 @@ export async function expireHolds(dependencies: HoldExpiryDependencies, signal: 
       if (signal.aborted) return;
       await endHolds(payer, createExpireHoldsCommand(clock), dependencies);
     }
+    // Before the check, as this process may be suspended right after it.
+    const placedBefore = clock.fromNow(-MIN_ABANDONED_AGE_MS);
     const dead = await monitor.check();
     const abandoned =
       dead.length > 0 ? await findOrReport('holds of dead processes', () => findPayersByOwner(dead), dependencies) : [];
     for (const { payer, owner } of abandoned) {
       if (signal.aborted) return;
-      await endHolds(payer, { type: 'AbandonHolds', data: { owner, at: clock.now() } }, dependencies);
+      await endHolds(
+        payer,
+        { type: 'AbandonHolds', data: { owner, before: placedBefore, at: clock.now() } },
+        dependencies,
+      );
     }
     await runtime.sleep(SWEEP_INTERVAL_MS, { signal });
   }

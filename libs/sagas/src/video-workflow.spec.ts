@@ -569,7 +569,11 @@ describe('in a process that does not die', () => {
   test('a job is not submitted if its hold ends before it is transferred', async () => {
     await request();
     const { accounts } = createStreams(store, NO_SNAPSHOTS, runtime);
-    await accounts.run(ACCOUNT, { type: 'AbandonHolds', data: { owner: 'gateway-1', at: time.now() } }, cause);
+    await accounts.run(
+      ACCOUNT,
+      { type: 'AbandonHolds', data: { owner: 'gateway-1', before: time.fromNow(1), at: time.now() } },
+      cause,
+    );
     work();
     await untilEnded();
     expect(vendor.submissions).toBe(0);

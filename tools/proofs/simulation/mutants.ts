@@ -24,6 +24,10 @@ const SNAPSHOT = 'libs/domain/src/account/snapshot.ts';
 const COMMAND_QUEUE = 'libs/kernel/src/stream-command-queue.ts';
 const STREAM_PAYER = 'libs/application/src/billing/stream-payer.ts';
 const BILLING_ENGINE = 'libs/application/src/billing/billing-engine.ts';
+const TOPUP_PAYMENTS = 'libs/application/src/topups/topup-payments.ts';
+const TOPUP_DECISIONS = 'libs/domain/src/topup/decide.ts';
+const TOPUP_WORKFLOW = 'libs/domain/src/topup/workflow.ts';
+const WORKFLOW_RUNNER = 'libs/kernel/src/workflow-runner.ts';
 const HOLD_EXPIRY = 'libs/sagas/src/hold-expiry.ts';
 
 export const MUTANTS: readonly Mutant[] = [
@@ -82,8 +86,8 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'holds of others abandoned',
     breaks: 'when a gateway dies, the requests of the others cannot be charged',
     file: HOLDS,
-    original: 'hold.owner === owner, at, payer',
-    replacement: 'hold.owner !== undefined, at, payer',
+    original: 'hold.owner === owner && hold.at < before',
+    replacement: 'hold.owner !== undefined && hold.at < before',
   },
   {
     name: 'held money not returned',
@@ -133,8 +137,8 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'limit ignores holds',
     breaks: 'requests at the same time exceed the limit of an API key',
     file: ACCOUNT_STATE,
-    original: 'updateUnheld({ ...key, held: money.add(key.held, amount) }, undefined, hold)',
-    replacement: 'updateUnheld({ ...key }, undefined, hold)',
+    original: 'updateUnheld({ ...countUntil(key, at), held: money.add(key.held, amount) }, undefined, hold)',
+    replacement: 'updateUnheld({ ...countUntil(key, at) }, undefined, hold)',
   },
   {
     name: 'extension not counted',
@@ -321,5 +325,93 @@ export const MUTANTS: readonly Mutant[] = [
     file: HOLD_EXPIRY,
     original: '> DEAD_AFTER_MS / SWEEP_INTERVAL_MS',
     replacement: '> -1',
+  },
+  // top-ups
+  {
+    name: 'payment not claimed',
+    breaks: 'a payment that a payment backend reports for two invoices is credited twice',
+    file: TOPUP_PAYMENTS,
+    original: 'const isClaimed = isNew && isFinal && (await this.claim(payment, sourceId, topupId));',
+    replacement: 'const isClaimed = isNew && isFinal;',
+  },
+  {
+    name: 'claim of another owner',
+    breaks: 'a payment that belongs to another top-up is credited',
+    file: 'libs/application/src/billing/payment-registry.ts',
+    original: 'return state.owner === claimant;',
+    replacement: 'return state.owner !== undefined;',
+  },
+  {
+    name: 'credit not marked',
+    breaks: 'a credited payment is credited again and again, and never counts as done',
+    file: TOPUP_WORKFLOW,
+    original: "{ target: 'topup', command: { type: 'MarkCredited', data: { payment: data.payment, at } } },",
+    replacement: '',
+  },
+  {
+    name: 'reversal not sent',
+    breaks: 'a customer has the credit of a payment that was charged back',
+    file: TOPUP_WORKFLOW,
+    original: '...[...topup.reversals.values()].map((reversed) => createReversalCommand(reversed, at)),',
+    replacement: '',
+  },
+  {
+    name: 'lost payment stays',
+    breaks: 'a payment that the network has dropped stays credited',
+    file: TOPUP_DECISIONS,
+    original: "if (confirmations === 'lost' && lostUnits === 0n && remainingUnits > 0n)",
+    replacement: "if (confirmations === 'lost' && lostUnits !== 0n && remainingUnits > 0n)",
+  },
+  {
+    name: 'pending payment is final',
+    breaks: 'a payment is credited before the network has confirmed it',
+    file: TOPUP_DECISIONS,
+    original: "(typeof confirmations === 'number' && confirmations >= required)",
+    replacement: "typeof confirmations === 'number'",
+  },
+  {
+    name: 'too many invoices',
+    breaks: 'more invoices are open than an account may have',
+    file: 'libs/domain/src/topup/open-invoices.ts',
+    original: 'if (ends.length >= maxOpenInvoices)',
+    replacement: 'if (ends.length >= 1_000_000)',
+  },
+  // workflows
+  {
+    name: 'state of a workflow is outdated',
+    breaks: 'a workflow plans its steps from a state without its own last event',
+    file: 'libs/kernel/src/workflow-state-cache.ts',
+    original: 'if (cached && !this.outdated.has(id)) return cached.state;',
+    replacement: 'if (cached) return cached.state;',
+  },
+  {
+    name: 'failed stream is done',
+    breaks: 'a step that failed is not tried again',
+    file: WORKFLOW_RUNNER,
+    original: 'this.complete({ ...due, at, failures: due.failures + 1 });',
+    replacement: 'this.complete({ ...due, at: null, failures: due.failures + 1 });',
+  },
+  // idempotency keys
+  {
+    name: 'claim not confirmed',
+    breaks: 'two requests with one key hold money, and both are served',
+    file: 'libs/application/src/billing/idempotent-payer.ts',
+    original: 'await this.claim.confirm().catch(',
+    replacement: 'await Promise.resolve().catch(',
+  },
+  // clocks
+  {
+    name: 'new holds abandoned',
+    breaks: 'a process that has returned loses the holds that it placed since then',
+    file: HOLDS,
+    original: 'hold.owner === owner && hold.at < before',
+    replacement: 'hold.owner === owner',
+  },
+  {
+    name: 'change of a key before its holds',
+    breaks: 'the reversal of a charge raises the limit of an API key that was changed by a process whose clock lags',
+    file: ACCOUNT_DECISIONS,
+    original: 'at: toInstantAfter(key.countedUntil, at)',
+    replacement: 'at',
   },
 ];

@@ -67,7 +67,7 @@ export abstract class IdempotencyStore {
 
   /**
    * Takes over the key of a request whose lease has ended, if its claim still has the owner and the `hasHold` that were
-   * read. Of several simultaneous attempts at most one succeeds.
+   * read, and its response was neither saved nor lost. Of several simultaneous attempts at most one succeeds.
    */
   abstract takeOver(existing: ExistingClaim, claim: IdempotencyClaim): Promise<boolean>;
 

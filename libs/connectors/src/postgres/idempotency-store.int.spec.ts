@@ -4,7 +4,13 @@ import pg from 'pg';
 import { type FileName, type IdempotencyClaim, Secrets } from '#application';
 import { eventStoreMigrations } from '#eventstore';
 import { migrate } from '#foundation';
-import { createMigratedDatabase, createTestDatabase, createTestRuntime, type TestDatabase } from '#testing';
+import {
+  createMigratedDatabase,
+  createTestDatabase,
+  createTestRuntime,
+  idempotencyStoreContract,
+  type TestDatabase,
+} from '#testing';
 import { contentMigrations } from './content-migrations.ts';
 import { PostgresIdempotencyStore } from './idempotency-store.ts';
 import { PostgresResponseStore } from './stored-responses.ts';
@@ -52,12 +58,6 @@ async function claimed(): Promise<IdempotencyClaim> {
   return claim;
 }
 
-async function takenOver(dead: IdempotencyClaim, heir: IdempotencyClaim): Promise<boolean> {
-  await kept.end(dead, 'unknown');
-  const earlier = await kept.find(dead);
-  return earlier !== undefined && kept.takeOver(earlier, heir);
-}
-
 const leaseOf = async ({ payer }: IdempotencyClaim): Promise<number> => {
   const sql = 'select extract(epoch from leased_until - now())::float as left from gateway.answers where payer_id = $1';
   return (await pool.query(sql, [idOf(payer)])).rows[0].left;
@@ -66,116 +66,14 @@ const leaseOf = async ({ payer }: IdempotencyClaim): Promise<number> => {
 const expire = ({ payer }: IdempotencyClaim) =>
   pool.query('update gateway.answers set expires_at = now() where payer_id = $1', [idOf(payer)]);
 
+idempotencyStoreContract('the PostgreSQL store', async () => ({
+  store: kept,
+  getLeaseSeconds: leaseOf,
+  expire,
+  close: async () => {},
+}));
+
 describe('an idempotency key', () => {
-  test('stays with a request that waits for money and renews its claim, unless it was taken over', async () => {
-    const claim = await claimed();
-    await kept.end(claim, 'unknown');
-    expect(await leaseOf(claim)).toBeLessThanOrEqual(0);
-    expect(await kept.renew(claim)).toBe(true);
-    expect(await leaseOf(claim)).toBeGreaterThan(5);
-    const other = claimOf({ payer: claim.payer });
-    expect(await takenOver(claim, other)).toBe(true);
-    expect(await kept.renew(claim)).toBe(false);
-  });
-
-  test('is not renewed after it was confirmed, because that would shorten its lease', async () => {
-    const claim = await claimed();
-    await kept.confirm(claim);
-    expect(await kept.renew(claim)).toBe(false);
-    expect(await leaseOf(claim)).toBeGreaterThan(50);
-  });
-
-  test('is claimed by exactly one of many concurrent requests', async () => {
-    const { payer } = claimOf();
-    const claims = await Promise.all(Array.from({ length: 50 }, () => kept.claim(claimOf({ payer }))));
-    expect(claims.filter((stored) => stored !== undefined)).toHaveLength(1);
-  });
-
-  test('is taken over by exactly one of many concurrent requests', async () => {
-    const dead = await claimed();
-    await kept.end(dead, 'unknown');
-    const earlier = await kept.find(dead);
-    if (!earlier) throw new Error('the claim was not found');
-    expect(earlier).toEqual({ ...dead, isRunning: false, hasHold: false, isLost: false, sealedResponse: null });
-    const heirs = Array.from({ length: 50 }, () => kept.takeOver(earlier, { ...dead, owner: randomUUID() }));
-    expect((await Promise.all(heirs)).filter((mine) => mine)).toHaveLength(1);
-    expect(await kept.find(dead)).toMatchObject({ isRunning: true });
-  });
-
-  test('cannot be changed by an owner that has lost it', async () => {
-    const dead = await claimed();
-    const heir = { ...dead, owner: randomUUID() };
-    await takenOver(dead, heir);
-    const late = [
-      kept.confirm(dead),
-      kept.end(dead, ANSWER),
-      kept.end(dead, 'lost'),
-      kept.end(dead, 'unknown'),
-      kept.end(dead, 'unpaid'),
-    ];
-    expect(await Promise.all(late)).toEqual([false, false, false, false, false]);
-    expect(await kept.find(dead)).toMatchObject({
-      owner: heir.owner,
-      isRunning: true,
-      isLost: false,
-      sealedResponse: null,
-    });
-  });
-
-  test('can be claimed like a new key after an unpaid request or after its expiry', async () => {
-    const [forgotten, expired] = [await claimed(), await claimed()];
-    await kept.end(forgotten, 'unpaid');
-    await kept.end(expired, ANSWER);
-    await kept.end(expired, 'lost');
-    await expire(expired);
-    for (const { payer } of [forgotten, expired]) {
-      const another = claimOf({ payer, request: 'another' });
-      expect(await kept.claim(another)).toBeDefined();
-      expect(await kept.find(another)).toEqual({
-        ...another,
-        isRunning: true,
-        hasHold: false,
-        isLost: false,
-        sealedResponse: null,
-      });
-    }
-  });
-
-  test('has a short lease until it is confirmed, and then one as long as a hold', async () => {
-    const claim = await claimed();
-    expect(await leaseOf(claim)).toBeLessThanOrEqual(10);
-    expect(await kept.confirm(claim)).toBe(true);
-    expect(await leaseOf(claim)).toBeGreaterThan(50);
-    expect(await kept.find(claim)).toMatchObject({ isRunning: true, hasHold: true });
-  });
-
-  test('is not taken over by a request that read it before it was confirmed', async () => {
-    const late = await claimed();
-    await kept.end(late, 'unknown');
-    const earlier = await kept.find(late);
-    if (!earlier) throw new Error('the claim was not found');
-    await kept.confirm(late);
-    expect(await kept.takeOver(earlier, claimOf({ payer: late.payer }))).toBe(false);
-    await kept.end(late, 'unknown');
-    expect(await kept.takeOver(earlier, claimOf({ payer: late.payer }))).toBe(false);
-    expect(await kept.find(late)).toMatchObject({ owner: late.owner, hasHold: true });
-  });
-
-  test('has the state of a new claim after it was taken over', async () => {
-    const dead = await claimed();
-    await kept.confirm(dead);
-    const heir = claimOf({ payer: dead.payer, revision: 9 });
-    expect(await takenOver(dead, heir)).toBe(true);
-    expect(await kept.find(dead)).toEqual({
-      ...heir,
-      isRunning: true,
-      hasHold: false,
-      isLost: false,
-      sealedResponse: null,
-    });
-    expect(await leaseOf(dead)).toBeLessThanOrEqual(10);
-  });
-
   test('is removed only when it has expired', async () => {
     const [old, young] = [await claimed(), await claimed()];
     await expire(old);

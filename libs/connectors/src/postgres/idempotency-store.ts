@@ -128,7 +128,7 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
     const lease = `leased_until = now() + $6 * interval '1 ms'`;
     return this.updateClaim('take-over', existing, {
       sql: `update gateway.answers set owner = $4, request_id = $5, revision = $8, held = false, ${lease}`,
-      condition: 'leased_until <= now() and held = $7',
+      condition: 'leased_until <= now() and held = $7 and answer is null and not lost',
       values: [owner, requestId, CLAIM_LEASE_MS, existing.hasHold, revision],
     });
   }

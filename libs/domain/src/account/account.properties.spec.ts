@@ -109,7 +109,7 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
   })),
   fc.record({ owner, hour }).map(({ owner, hour }) => ({
     type: 'AbandonHolds' as const,
-    data: { owner, at: instant(hour) },
+    data: { owner, before: instant(hour), at: instant(hour) },
   })),
   fc.constant({ type: 'RevokeKey' as const, data: { keyId: 'k2', at: instant(1) } }),
   fc.constantFrom(null, ['m', 'a/*'], ['m']).map((models) => ({

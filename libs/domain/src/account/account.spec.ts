@@ -390,7 +390,7 @@ describe('transferring a hold to a job', () => {
     const after = given(...past, kept);
     after.when(keep(tomorrow)).thenAlreadySo();
     after.when({ type: 'ExpireHolds', data: { before: tomorrow, at: tomorrow } }).thenAlreadySo();
-    after.when({ type: 'AbandonHolds', data: { owner: 'gateway-1', at: tomorrow } }).thenAlreadySo();
+    after.when({ type: 'AbandonHolds', data: { owner: 'gateway-1', before: tomorrow, at: tomorrow } }).thenAlreadySo();
     const [event] = given(...past, kept)
       .when(settle('h1', '1.5'))
       .events();
@@ -524,7 +524,10 @@ describe('a hold whose owner dies', () => {
     const fact = held(holdId, '1', at, tomorrow);
     return { ...fact, data: { ...fact.data, owner } } as AccountEvent;
   };
-  const abandon = (owner: string): AccountCommand => ({ type: 'AbandonHolds', data: { owner, at: later } });
+  const abandon = (owner: string): AccountCommand => ({
+    type: 'AbandonHolds',
+    data: { owner, before: later, at: later },
+  });
   const past = [opened, keyed(), credited('5'), owned('h1', 'a'), owned('h2', 'b'), owned('h3', 'a')];
   const unowned = held('h4', '1', at, tomorrow);
 

@@ -1,6 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type AccountCommand, type AccountState, accountDecider, type ResetPeriod, UNRESTRICTED_ACCESS } from '#domain';
+import {
+  type AccountCommand,
+  type AccountState,
+  accountDecider,
+  type HoldSettled,
+  type ResetPeriod,
+  UNRESTRICTED_ACCESS,
+} from '#domain';
 import { fold, type PicoUsd, parseUsd, Rejection } from '#kernel';
 import { createCharge } from '#testing';
 
@@ -77,6 +84,11 @@ class Story {
     this.send({ type: 'UpdateKey', data: { keyId: 'k', changes: { resetPeriod }, at: this.at() } });
   }
 
+  /** Gives back the charge of the last hold that was settled. */
+  reverse(): void {
+    this.send({ type: 'ReverseCharge', data: { settled: this.ended as HoldSettled['data'], at: this.at() } });
+  }
+
   wait(hours: number): void {
     this.now += hours * HOUR_MS;
   }
@@ -121,6 +133,20 @@ describe('the limit of a key whose reset window changes while requests run', () 
     story.reset('daily');
     story.settle('before', parseUsd('0.4'));
     expect(story.key).toMatchObject({ used: 0n, held: 0n });
+  });
+
+  test('is not raised by the reversal of a charge from before a change that a process with a lagging clock made', () => {
+    const story = new Story('daily');
+    story.hold('before', parseUsd('0.4'));
+    story.settle('before', parseUsd('0.4'));
+    const settled = story.ended;
+    story.wait(-1);
+    story.reset('weekly');
+    story.wait(1);
+    story.ended = settled;
+    story.reverse();
+    expect(story.key).toMatchObject({ used: 0n, held: 0n });
+    expect(story.hold('after', parseUsd('5'))).toBe(LIMIT);
   });
 
   test('counts holds that were placed after the change', () => {

@@ -3,7 +3,7 @@
  * is rejected.
  */
 import { type Decider, money, type PicoUsd, ZERO_USD } from '#kernel';
-import { ACCOUNT, type AccountEvent, type HoldEvent } from '../events.ts';
+import { ACCOUNT, type AccountEvent, type HoldEvent, type Instant } from '../events.ts';
 import { decideHold } from '../holds.ts';
 import { type ApiKeyState, assertValidKey, getChargeWindow, hasSameSettings, updateKeyState } from '../keys.ts';
 import { deriveChargeWindow } from '../limit-window.ts';
@@ -75,7 +75,16 @@ function updateKey({ keyId, changes: sent, at }: DataOf<'UpdateKey'>, account: A
   const after = updateKeyState(key, { keyId, ...changes, at });
   // A key that has expired can be changed: its expiry is validated only if the change has one.
   assertValidKey({ ...after, expireAt: changes.expireAt ?? null }, at);
-  return hasSameSettings(after, key) ? [] : [{ type: 'KeyUpdated', data: { keyId, ...changes, at } }];
+  if (hasSameSettings(after, key)) return [];
+  return [{ type: 'KeyUpdated', data: { keyId, ...changes, at: toInstantAfter(key.countedUntil, at) } }];
+}
+
+/**
+ * Returns the instant of a change that follows holds up to `countedUntil`: that of its command, unless the command was
+ * created before, by a process whose clock lags or that was retried. Reversals of charges compare both times.
+ */
+function toInstantAfter(countedUntil: Instant, at: Instant): Instant {
+  return at > countedUntil ? at : new Date(Date.parse(countedUntil) + 1).toISOString();
 }
 
 function revokeKey({ keyId, at }: DataOf<'RevokeKey'>, account: AccountState): readonly AccountEvent[] {

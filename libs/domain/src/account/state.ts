@@ -190,7 +190,8 @@ function applyHold(account: AccountState, data: FundsHeld['data']): AccountState
   const owned = owner === undefined ? {} : { owner };
   const prices = parseHoldPrices(data);
   const hold: OpenHold = { amount, keyId, counter, ...owned, expiresAt, query, at, countedAt: at, ...prices };
-  const updatedKey = key && updateUnheld({ ...key, held: money.add(key.held, amount) }, undefined, hold);
+  const updatedKey =
+    key && updateUnheld({ ...countUntil(key, at), held: money.add(key.held, amount) }, undefined, hold);
   return {
     ...updateUnheld(account, undefined, hold),
     available: money.subtract(account.available, amount),
@@ -198,6 +199,11 @@ function applyHold(account: AccountState, data: FundsHeld['data']): AccountState
     holds: account.holds.set(holdId, hold),
     keys: updatedKey ? account.keys.set(keyId as string, updatedKey) : account.keys,
   };
+}
+
+/** Records that a hold of the key was counted at this time. */
+function countUntil(key: ApiKeyState, at: Instant): ApiKeyState {
+  return at > key.countedUntil ? { ...key, countedUntil: at } : key;
 }
 
 /** An extension in a later reset window of the key moves the complete hold to the counters of that window. */
@@ -210,7 +216,8 @@ function applyExtension(account: AccountState, { holdId, at, ...data }: HoldExte
   const moves = key !== undefined && toCounterId(key) !== hold.counter;
   const prices = parseHoldPrices({ stopPrice: data.stopPrice });
   const extended = { ...hold, amount, ...prices, ...(moves ? { counter: toCounterId(key), countedAt: at } : {}) };
-  const updatedKey = key && updateUnheld({ ...key, held: money.add(key.held, moves ? amount : by) }, hold, extended);
+  const updatedKey =
+    key && updateUnheld({ ...countUntil(key, at), held: money.add(key.held, moves ? amount : by) }, hold, extended);
   return {
     ...updateUnheld(account, hold, extended),
     available: money.subtract(account.available, by),

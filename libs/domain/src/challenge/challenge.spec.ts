@@ -192,6 +192,13 @@ describe('a challenge', () => {
       .thenRefused('payment_conflict');
   });
 
+  test('records a fee once, also if one report lists it twice', () => {
+    const fee = { id: 'f1', units: 4_000n, why: 'liquidity' };
+    const command = { type: 'RecordChallengePayment', data: { units: 14_000n, fees: [fee, fee], at } } as const;
+    const recorded = facts(issue, command, command);
+    expect(recorded.filter(({ type }) => type === 'PaymentFeeCharged')).toHaveLength(1);
+  });
+
   test('becomes income only when it can no longer be used', () => {
     const forfeit = (when: string, usableBefore = when): ChallengeCommand => ({
       type: 'ForfeitChallenge',

@@ -110,7 +110,9 @@ function recordPayment(
   const events: ChallengeEvent[] = paid ? [] : [createChallengePaid('backend', issued, at)];
   const extraUnits = units - (paid ? receivedUnits : requestedUnits);
   if (extraUnits > 0n) events.push(createChallengeOverpaid(extraUnits, issued, at));
-  const newFees = fees.filter(({ id, units }) => units !== 0n && !chargedFeeIds.includes(id));
+  const newFees = fees.filter(
+    ({ id, units }, i) => units !== 0n && !chargedFeeIds.includes(id) && fees.findIndex((fee) => fee.id === id) === i,
+  );
   return [...events, ...newFees.map((fee) => createPaymentFeeCharged(fee, issued, at))];
 }
 

@@ -158,7 +158,7 @@ function listChanges(
   // The payment backend may no longer know the amount of a lost payment.
   if (received.data.units !== units.toString() && confirmations !== 'lost')
     reject('payment_conflict', `Payment ${toPaymentKey(payment.payment)} was reported with a different amount`);
-  const feeEvents = fees.flatMap((fee) => createFeeEvents(fee, received, topup, at));
+  const feeEvents = listFeeEvents(fees, received, topup, at);
   const reversalEvents = listReversalEvents(reversals, payment.payment, topup, at);
   const current = reversalEvents.reduce(evolveTopup, topup);
   // What was refunded before cannot also be lost.
@@ -192,6 +192,23 @@ function listLossAdjustments(
   if (confirmations === 'lost' && lostUnits === 0n && remainingUnits > 0n)
     return [{ id: toLossId(received), units: -remainingUnits, why: 'reversed by its network' }];
   return isFinal && lostUnits > 0n ? [{ id: toRecoveryId(received), units: lostUnits, why: 'confirmed again' }] : [];
+}
+
+/** Returns the events of several fees. A fee that is listed twice is one fee. */
+function listFeeEvents(
+  fees: readonly PaymentAdjustment[],
+  received: ReceivedPayment,
+  topup: TopupState,
+  at: Instant,
+): readonly TopupEvent[] {
+  const events: TopupEvent[] = [];
+  let current = topup;
+  for (const fee of fees) {
+    const newEvents = createFeeEvents(fee, received, current, at);
+    current = newEvents.reduce(evolveTopup, current);
+    events.push(...newEvents);
+  }
+  return events;
 }
 
 function createFeeEvents(

@@ -316,6 +316,19 @@ describe('a fee of the payment backend', () => {
     given(issued, received(), charged).when(fee(1n)).thenRefused('payment_conflict');
     given(issued, received()).when(fee(0n)).thenAlreadySo();
   });
+  test('is recorded once if one report lists it twice', () => {
+    const { id, units, why } = { id: 'f1', units: 4_000n, why: 'liquidity' };
+    given(issued, received())
+      .when(
+        record({
+          fees: [
+            { id, units, why },
+            { id, units, why },
+          ],
+        }),
+      )
+      .then(charged);
+  });
 });
 
 test('an invoice is issued once, and another one for the same top-up is rejected', () => {

@@ -117,7 +117,7 @@ function toCommand(
     case 'expire':
       return { type: 'ExpireHolds', data: { before: at, at } };
     case 'abandon':
-      return { type: 'AbandonHolds', data: { owner: 'gateway-1', at } };
+      return { type: 'AbandonHolds', data: { owner: 'gateway-1', before: at, at } };
     case 'forfeit':
       return { type: 'ForfeitChallenge', data: { usableBefore: at, at } };
     default:

@@ -161,7 +161,10 @@ const steps = fc.oneof(
     1,
     fc.tuple(accountNumbers, fc.constantFrom('gateway-1', 'gateway-2')),
     (history, [accountNumber, owner]) =>
-      history.runAccountCommand(accountNumber, { type: 'AbandonHolds', data: { owner, at: history.getInstant() } }),
+      history.runAccountCommand(accountNumber, {
+        type: 'AbandonHolds',
+        data: { owner, before: history.getInstant(), at: history.getInstant() },
+      }),
   ),
   createStep(
     2,

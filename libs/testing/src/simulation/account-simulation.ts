@@ -225,7 +225,8 @@ export class AccountSimulation {
     this.count.lost += gateway.lines.removeAll() + gateway.responses.size;
     for (const response of gateway.responses) response.abandon();
     this.time.schedule(ABANDON_MS, () => {
-      this.run({ type: 'AbandonHolds', data: { owner: gateway.id, at: this.toInstant() } });
+      const at = this.toInstant();
+      this.run({ type: 'AbandonHolds', data: { owner: gateway.id, before: at, at } });
     });
   }
 

@@ -38,6 +38,8 @@ export interface EndOfRun {
   readonly aliveOwners?: ReadonlySet<string> | undefined;
   /** ISO 8601. Holds, attempts and jobs that have not expired by then may be open. */
   readonly now?: string | undefined;
+  /** Payments that the network has dropped, as the payment backend and its id. A claim may have preceded the loss. */
+  readonly lostPayments?: ReadonlySet<string> | undefined;
 }
 
 /** Amounts in pico-USD. */
@@ -100,7 +102,11 @@ export class Auditor {
   /** Checks the rules that hold at the end of a run. */
   finish(end: EndOfRun = {}): void {
     this.streams.finish();
-    this.payments.finish(this.ledger.balances, (stream) => this.challenges.get(stream)?.isPaid === true);
+    this.payments.finish(
+      this.ledger.balances,
+      (stream) => this.challenges.get(stream)?.isPaid === true,
+      end.lostPayments,
+    );
     for (const [stream, payer] of this.payers) this.checkOpenHolds(stream, payer, end);
     for (const [stream, { attempt }] of this.autoTopups) {
       const isOver = attempt !== undefined && hasPassed(attempt.expiresAt, ATTEMPT_GRACE_MS, end);

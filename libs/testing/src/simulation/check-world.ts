@@ -9,6 +9,7 @@ import { Auditor } from './auditor.ts';
 import { NO_STORE_FAULTS } from './faulty-event-store.ts';
 import { TOKEN_PRICE } from './plan.ts';
 import { getFirstPart } from './simulated-gateway.ts';
+import { MAX_OPEN_INVOICES } from './simulated-workflows.ts';
 import type { SentRequest, SimulatedWorld } from './simulated-world.ts';
 
 /** A rule that does not hold. */
@@ -53,9 +54,11 @@ export async function checkWorld(world: SimulatedWorld): Promise<readonly RuleVi
 class WorldCheck {
   readonly violations: RuleViolation[] = [];
   private readonly events: StoredEvent[] = [];
-  private readonly auditor = new Auditor({ allowsUnpaidCredits: true }); // the operator credits accounts
+  private readonly auditor = new Auditor({ maxOpenInvoices: MAX_OPEN_INVOICES });
   private readonly requests: ReadonlyMap<string, SentRequest>;
   private readonly recorded = new Map<string, RecordedRequest>();
+  /** When holds were placed, in milliseconds since the start. */
+  private readonly heldAtMs = new Map<string, number>();
   /** By account, in order. */
   private readonly money = new Map<string, AccountMoney[]>();
 
@@ -75,8 +78,12 @@ class WorldCheck {
   async run(): Promise<void> {
     const { world, auditor } = this;
     const aliveOwners = new Set(world.runningGateways.map(({ process }) => process.name));
-    auditor.finish({ aliveOwners, now: world.now });
+    const lost = world.network.payments.filter(({ confirmations }) => confirmations === 'lost');
+    const lostPayments = new Set(lost.map(({ reference, id }) => `${world.network.getBackend(reference)}/${id}`));
+    auditor.finish({ aliveOwners, now: world.now, lostPayments });
     this.violations.push(...auditor.findings);
+    for (const [key, attempts] of Map.groupBy(world.requests, ({ step }) => step.idempotencyKey))
+      if (key !== undefined) this.checkRepeats(key, attempts);
     for (const request of world.requests) {
       this.checkOutcome(request);
       this.checkRejection(request);
@@ -85,6 +92,7 @@ class WorldCheck {
     this.events.forEach((event, i) => {
       this.checkHold(event, this.events[i + 1]);
     });
+    this.checkPayments();
     for (const { process, problem, error } of world.bugs)
       this.report('no error is a bug', `${process}: ${problem}: ${error}`);
     for (const { process, problem } of world.reports)
@@ -119,6 +127,7 @@ class WorldCheck {
 
   private checkOutcome({ step, outcome, process }: SentRequest): void {
     const { charged } = this.recorded.get(step.id) ?? { charged: 0n };
+    if (step.idempotencyKey !== undefined && outcome) return; // see checkRepeats
     if (!outcome) {
       if (process && !process.hasEnded) this.report('each request ends', step.id);
       return;
@@ -136,6 +145,29 @@ class WorldCheck {
     const isExpected = error instanceof Rejection || error instanceof UpstreamError;
     if (!isExpected && this.isWithoutFaults)
       this.report('without faults nothing is unavailable', `${step.id}: ${error}`);
+  }
+
+  /** However often a request is sent with one key, it is charged once, and each response states this charge. */
+  private checkRepeats(key: string, attempts: readonly SentRequest[]): void {
+    const charges = attempts
+      .flatMap(({ step }) => this.recorded.get(step.id)?.charged ?? [])
+      .filter((charged) => charged > 0n);
+    if (charges.length > 1) this.report('an idempotency key is charged once', `${key}: ${charges}`);
+    const [charge = 0n] = charges;
+    for (const { step, outcome } of attempts) {
+      const stated = outcome && 'charged' in outcome ? outcome.charged : undefined;
+      // A gateway that lost its hold serves its response for free.
+      const isFree = stated === 0n && this.recorded.get(step.id)?.charged === 0n;
+      if (stated !== undefined && stated !== charge && !isFree)
+        this.report('a response states its charge', `${step.id}: ${stated}, recorded ${charge}`);
+    }
+    const isOwed = attempts.some(({ outcome, process }) => {
+      const error = outcome && 'error' in outcome ? outcome.error : undefined;
+      return !outcome || process?.isKilled || (error instanceof UpstreamError && OWED_AFTER.has(error.code));
+    });
+    const hasResponse = attempts.some(({ outcome }) => outcome && 'charged' in outcome);
+    if (charge > 0n && !hasResponse && !isOwed)
+      this.report('a request that failed is free', `${key}: recorded ${charge}, no response`);
   }
 
   private get isWithoutFaults(): boolean {
@@ -159,6 +191,37 @@ class WorldCheck {
       this.report('a request is refused only for lack of money', `${step.id}: ${error.message}, needs ${first}`);
   }
 
+  /**
+   * A final payment of an invoice that a customer can know is credited once, whatever was reported for it; a payment
+   * that was lost is not credited.
+   */
+  private checkPayments(): void {
+    const { network } = this.world;
+    const selectData = (type: string) =>
+      this.events.flatMap((event) => (event.type === type ? [event.data as EventData] : []));
+    const credits = Map.groupBy(selectData('CreditAdded'), ({ creditId }) => creditId);
+    const reversals = Map.groupBy(selectData('CreditReversed'), ({ creditId }) => creditId);
+    const sum = (entries: readonly EventData[] = []) =>
+      entries.reduce((total, { amount = '0', bonus = '0' }) => total + BigInt(amount) + BigInt(bonus), 0n);
+    const references = new Set(selectData('InvoiceIssued').map(({ reference }) => reference));
+    for (const { reference, id, confirmations } of network.payments) {
+      const key = `${network.getBackend(reference)}/${id}`;
+      const count = credits.get(key)?.length ?? 0;
+      if (confirmations === 'final' && references.has(reference) && count !== 1)
+        this.report('a final payment is credited once', `${key}: ${count} times`);
+      const remaining = sum(credits.get(key)) + sum(reversals.get(key));
+      if (confirmations === 'lost' && remaining !== 0n)
+        this.report('a lost payment is not credited', `${key}: ${remaining}`);
+    }
+    for (const { type, data, recordedAt } of this.events) {
+      if (type !== 'PaymentReceived') continue;
+      const { backend, id } = (data as { readonly payment: { readonly backend: string; readonly id: string } }).payment;
+      const finalMs = network.finalTimesMs.get(`${backend}/${id}`) ?? Number.POSITIVE_INFINITY;
+      if (this.world.toMs(recordedAt) < Math.floor(finalMs))
+        this.report('only a final payment is received', `${backend}/${id} at ${recordedAt}`);
+    }
+  }
+
   /** What a provider bills is in the ledger, unless the process that knew of it is gone, or has reported it as lost. */
   private checkBill({ step, process }: SentRequest): void {
     const { provider, reports } = this.world;
@@ -180,13 +243,14 @@ class WorldCheck {
     const { holdId = '', amount = '0' } = unparsed as EventData;
     const request = this.requests.get(holdId);
     if (!request?.process) return;
+    if (type === 'FundsHeld') this.heldAtMs.set(holdId, this.world.toMs(recordedAt));
     if (type === 'FundsHeld' && BigInt(amount) < TOKEN_PRICE)
       this.report('a hold pays for the shortest response', `${holdId}: ${amount}`);
     const isAbsorbed =
       next?.type === 'ChargeAbsorbed' && next.stream === stream && (next.data as EventData).holdId === holdId;
     if (type !== 'HoldExpired' || isAbsorbed) return;
     const atMs = this.world.toMs(recordedAt);
-    const absenceMs = request.process.getAbsenceMs(atMs);
+    const absenceMs = request.process.getAbsenceMs(this.heldAtMs.get(holdId) ?? 0, atMs);
     if (absenceMs < MIN_DEAD_MS)
       this.report('a hold expires only without its process', `${holdId} of ${request.process.name}: ${absenceMs} ms`);
     const { endedAtMs } = request.process;

@@ -19,6 +19,8 @@ export interface StoreFaults {
   readonly failedAppend: number;
   /** The events are stored long after the caller has given up. */
   readonly delayedAppend: number;
+  /** The process is killed when the events are stored. A tenth as often as other faults with the same rate. */
+  readonly killedAfterAppend: number;
   /** Request and response take up to seconds. */
   readonly slow: number;
   readonly failedRead: number;
@@ -33,6 +35,7 @@ export const NO_STORE_FAULTS: StoreFaults = {
   lostResponse: 0,
   failedAppend: 0,
   delayedAppend: 0,
+  killedAfterAppend: 0,
   slow: 0,
   failedRead: 0,
   shortPage: 0,
@@ -54,6 +57,8 @@ export interface FaultyStoreOptions {
   /** Returns the faults that occur now. */
   getFaults(): StoreFaults;
   readonly outages: readonly Outage[];
+  /** Kills the process of this store. */
+  kill?(): void;
   /** Called with each fault that occurs. */
   onFault?(fault: string): void;
 }
@@ -100,7 +105,12 @@ export class FaultyEventStore implements EventStore {
     const label = this.count(`append ${stream} ${expected} ${events[0]?.type}`);
     const { chance } = this.options;
     const faults = this.options.getFaults();
-    const send = () => this.server.append(stream, expected, events);
+    const isKilled = chance.isTrue(faults.killedAfterAppend / 10, `${label} is the last`);
+    const send = async () => {
+      const result = await this.server.append(stream, expected, events);
+      if (isKilled) this.options.kill?.();
+      return result;
+    };
     if (chance.isTrue(faults.failedAppend, `${label} fails`)) return this.fail('an append fails', label);
     if (chance.isTrue(faults.delayedAppend, `${label} is delayed`)) {
       this.options.onFault?.('an append is delayed');

@@ -4,6 +4,7 @@
  */
 import { Chance } from './chance.ts';
 import { NO_STORE_FAULTS, type Outage, type StoreFaults } from './faulty-event-store.ts';
+import { NO_PAYMENT_FAULTS, type PaymentFaults } from './simulated-payments.ts';
 
 /** Pico-USD, as plans have all amounts: JSON has no bigint. */
 type Amount = string;
@@ -17,6 +18,8 @@ interface Timed {
 export interface RequestStep extends Timed {
   readonly step: 'request';
   readonly id: string;
+  /** Of a request that is sent several times. */
+  readonly idempotencyKey?: string;
   readonly gateway: number;
   readonly account: string;
   /** Index of the API key; null: the request has the `credit_id`. */
@@ -32,23 +35,53 @@ export interface RequestStep extends Timed {
   readonly fails: boolean;
   /** The client disconnects after this time. */
   readonly disconnectsAfterMs?: number;
+  /** The client sends the request again, with the same Idempotency-Key, whatever became of it. */
+  readonly repeats?: readonly { readonly afterMs: number; readonly gateway: number }[];
 }
 
-export type Step =
+/** What becomes of a payment: it may need confirmations, and may be lost or reversed later. */
+export interface PlannedPayment {
+  /** Milliseconds after the customer got the invoice. */
+  readonly afterMs: number;
+  /** Share of the amount of the invoice. */
+  readonly percent: number;
+  readonly course: 'final' | 'confirmed' | 'lost' | 'reversed' | 'disputed';
+  /** The payment backend reports the payment also for the invoice of this top-up. */
+  readonly alsoFor?: string;
+}
+
+/** A customer requests a top-up, and pays if it gets an invoice. */
+export interface TopupStep extends Timed {
+  readonly step: 'topUp';
+  readonly id: string;
+  readonly gateway: number;
+  readonly account: string;
+  readonly method: 'btc-lightning' | 'btc' | 'xmr' | 'card';
+  /** USD. */
+  readonly usd: string;
+  readonly payments: readonly PlannedPayment[];
+}
+
+/** What the operator does. */
+export type OperatorStep =
   | (Timed & { readonly step: 'open'; readonly account: string; readonly keys: readonly KeyTerms[] })
-  | (Timed & { readonly step: 'credit'; readonly account: string; readonly id: string; readonly amount: Amount })
-  | (Timed & { readonly step: 'reverse'; readonly account: string; readonly credit: string; readonly amount: Amount })
   | (Timed & { readonly step: 'adjust'; readonly account: string; readonly id: string; readonly amount: Amount })
   | (Timed & {
       readonly step: 'changeKey';
       readonly account: string;
       readonly key: number;
       readonly change: 'revoke' | 'block' | 'unblock' | { readonly limit: Amount | null } | { readonly reset: Reset };
-    })
-  | RequestStep
-  | (Timed & { readonly step: 'kill'; readonly gateway: number; readonly downMs: number })
-  | (Timed & { readonly step: 'stop'; readonly gateway: number; readonly downMs: number })
-  | (Timed & { readonly step: 'suspend'; readonly gateway: number; readonly forMs: number });
+    });
+
+export type Step = OperatorStep | RequestStep | TopupStep | FailureStep;
+
+/** A process fails, and runs again after a while. */
+export interface FailureStep extends Timed {
+  readonly step: 'kill' | 'stop' | 'suspend';
+  readonly role: 'gateway' | 'leader';
+  readonly index: number;
+  readonly lengthMs: number;
+}
 
 export type Reset = 'daily' | 'weekly' | 'monthly' | null;
 
@@ -65,12 +98,17 @@ export interface Plan {
   readonly startsAt: string;
   /** All steps are taken by then. */
   readonly durationMs: number;
+  /** Number of processes that compete for leases. */
+  readonly leaders: number;
   /** How far the clock of each gateway is ahead. */
   readonly skewsMs: readonly number[];
   readonly eventsPerSnapshot: number;
   /** Bytes of stream states that a process caches. */
   readonly cacheBytes: number;
   readonly storeFaults: StoreFaults;
+  readonly paymentFaults: PaymentFaults;
+  /** How often calls of the database fail that has schedules and checkpoints, from 0 to 1. */
+  readonly databaseFaults: number;
   readonly outages: readonly Outage[];
   readonly steps: readonly Step[];
 }
@@ -93,10 +131,13 @@ export function createPlan(seed: string): Plan {
   const chance = new Chance(seed);
   const durationMs = Math.round(chance.between(30_000, 160_000, 'duration'));
   const gateways = chance.integer(1, 4, 'gateways');
+  const leaders = chance.integer(1, 2, 'leaders');
   const accounts = Array.from({ length: chance.integer(1, 4, 'accounts') }, (_, i) => `account${i}`);
   const isBeforeMidnight = chance.isTrue(0.3, 'midnight');
-  const failures = createFailures(chance.derive('failures'), durationMs, gateways);
+  const failures = createFailures(chance.derive('failures'), durationMs, { gateways, leaders });
   const eventfulMs = failures.map(({ atMs }) => atMs - chance.between(0, 20_000, `before ${atMs}`));
+  const returnsMs = failures.map(({ atMs, lengthMs }) => atMs + lengthMs);
+  eventfulMs.push(...returnsMs);
   if (isBeforeMidnight) eventfulMs.push(MIDNIGHT_MS - AROUND_MIDNIGHT_MS, MIDNIGHT_MS - AROUND_MIDNIGHT_MS / 2);
   const steps = [
     ...accounts.flatMap((account) =>
@@ -108,48 +149,62 @@ export function createPlan(seed: string): Plan {
     seed,
     startsAt: isBeforeMidnight ? '2026-02-28T23:59:00.000Z' : '2026-03-01T12:00:00.000Z',
     durationMs,
+    leaders,
     skewsMs: Array.from({ length: gateways }, (_, i) =>
       chance.isTrue(0.5, 'skews') ? chance.between(-MAX_SKEW_MS, MAX_SKEW_MS, `skew ${i}`) : 0,
     ),
     eventsPerSnapshot: chance.pick([3, 10, 1_000], 'snapshots'),
     cacheBytes: chance.pick([1, 20_000, 100_000_000], 'cache'),
-    storeFaults: createStoreFaults(chance.derive('store')),
-    outages: createOutages(chance.derive('outages'), durationMs),
+    storeFaults: createFaults(NO_STORE_FAULTS, chance.derive('store')),
+    paymentFaults: createFaults(NO_PAYMENT_FAULTS, chance.derive('payments')),
+    databaseFaults: chance.isTrue(0.3, 'database') ? chance.chooseSkewed(0.002, 0.2, 'database faults') : 0,
+    outages: createOutages(chance.derive('outages'), durationMs, returnsMs),
     steps: steps.toSorted((a, b) => a.atMs - b.atMs),
   };
 }
 
-function createStoreFaults(chance: Chance): StoreFaults {
-  const rates = Object.keys(NO_STORE_FAULTS).map((fault) => [
+function createFaults<Faults extends object>(none: Faults, chance: Chance): Faults {
+  const rates = Object.keys(none).map((fault) => [
     fault,
-    chance.isTrue(0.4, `has ${fault}`) ? chance.chooseSkewed(0.002, 0.2, fault) : 0,
+    chance.isTrue(0.4, `has ${fault}`) ? chance.chooseScaled(0.003, 0.3, fault) : 0,
   ]);
   return Object.fromEntries(rates);
 }
 
-function createOutages(chance: Chance, durationMs: number): readonly Outage[] {
+/** Some outages last until a process has returned. */
+function createOutages(chance: Chance, durationMs: number, returnsMs: readonly number[]): readonly Outage[] {
   const count = chance.isTrue(0.35, 'any') ? chance.integer(1, 3, 'count') : 0;
   return Array.from({ length: count }, (_, i) => {
-    const fromMs = Math.round(chance.between(OPENED_BY_MS, durationMs, `${i} from`));
+    const isEventful = returnsMs.length > 0 && chance.isTrue(0.4, `${i} eventful`);
+    const beginsMs = isEventful
+      ? chance.pick(returnsMs, `${i} event`) - chance.between(0, 20_000, `${i} before`)
+      : chance.between(OPENED_BY_MS, durationMs, `${i} from`);
+    const fromMs = Math.max(Math.round(beginsMs), OPENED_BY_MS);
     const untilMs = fromMs + Math.round(chance.chooseSkewed(200, 60_000, `${i} length`));
     return { fromMs, untilMs, mode: chance.pick(['refusing', 'frozen'], `${i} mode`) };
   });
 }
 
-function createFailures(chance: Chance, durationMs: number, gateways: number): readonly Step[] {
+function createFailures(
+  chance: Chance,
+  durationMs: number,
+  { gateways, leaders }: { readonly gateways: number; readonly leaders: number },
+): readonly FailureStep[] {
   const count = chance.isTrue(0.6, 'any') ? chance.integer(1, 6, 'count') : 0;
-  return Array.from({ length: count }, (_, i): Step => {
-    const common = {
+  return Array.from({ length: count }, (_, i): FailureStep => {
+    const role = chance.isTrue(0.3, `${i} role`) ? 'leader' : 'gateway';
+    const count = role === 'leader' ? leaders : gateways;
+    return {
       atMs: Math.round(chance.between(OPENED_BY_MS, durationMs, `${i} at`)),
-      gateway: chance.integer(0, gateways - 1, `${i} gateway`),
+      step: chance.pick(['kill', 'kill', 'stop', 'suspend'] as const, `${i} step`),
+      role,
+      index: chance.integer(0, count - 1, `${i} index`),
+      lengthMs: Math.round(
+        chance.isTrue(0.5, `${i} long`)
+          ? chance.between(LONG_FAILURE_MS, MAX_FAILURE_MS, `${i} length`)
+          : chance.chooseSkewed(100, MAX_FAILURE_MS, `${i} length`),
+      ),
     };
-    const milliseconds = Math.round(
-      chance.isTrue(0.5, `${i} long`)
-        ? chance.between(LONG_FAILURE_MS, MAX_FAILURE_MS, `${i} length`)
-        : chance.chooseSkewed(100, MAX_FAILURE_MS, `${i} length`),
-    );
-    const step = chance.pick(['kill', 'kill', 'stop', 'suspend'] as const, `${i} step`);
-    return step === 'suspend' ? { ...common, step, forMs: milliseconds } : { ...common, step, downMs: milliseconds };
   });
 }
 
@@ -177,14 +232,9 @@ function createAccountSteps(account: string, { chance, ...context }: AccountCont
   const at = (label: string) => Math.round(chance.between(OPENED_BY_MS, durationMs, label));
   const steps: Step[] = [
     { atMs: chance.integer(0, OPENED_BY_MS - 1_000, 'open'), step: 'open', account, keys },
-    { atMs: OPENED_BY_MS - 500, step: 'credit', account, id: `${account}-credit0`, amount: balance },
+    { atMs: OPENED_BY_MS - 500, step: 'adjust', account, id: `${account}-credit`, amount: balance },
+    ...createTopups(account, { chance: chance.derive('topups'), ...context }),
   ];
-  for (let i = 1; i <= chance.integer(0, 3, 'credits'); i++) {
-    const amount = toAmount(chance.chooseSkewed(0.02, 1, `credit ${i}`));
-    steps.push({ atMs: at(`credit ${i} at`), step: 'credit', account, id: `${account}-credit${i}`, amount });
-  }
-  if (chance.isTrue(0.15, 'reversal'))
-    steps.push({ atMs: at('reversal at'), step: 'reverse', account, credit: `${account}-credit0`, amount: balance });
   for (let i = 0; i < chance.integer(0, 2, 'adjustments'); i++) {
     const amount = toAmount(chance.between(-0.5, 0.5, `adjustment ${i}`));
     steps.push({ atMs: at(`adjustment ${i} at`), step: 'adjust', account, id: `${account}-adjustment${i}`, amount });
@@ -237,10 +287,62 @@ function createRequests(
         tokensPerSecond: Math.round(chance.chooseSkewed(20, 2_000, `${label} speed`)),
         isExtensible: chance.isTrue(0.5, `${label} isExtensible`),
         fails: chance.isTrue(0.1, `${label} fails`),
+        ...(chance.isTrue(0.3, `${label} repeated`) ? { repeats: createRepeats(chance.derive(label), gateways) } : {}),
         ...(disconnects ? { disconnectsAfterMs: Math.round(chance.chooseSkewed(5, 20_000, `${label} patience`)) } : {}),
       };
     });
   }).flat();
+}
+
+/** Some repeats race with the request, others come when it has ended or its gateway is dead. */
+function createRepeats(chance: Chance, gateways: number) {
+  return Array.from({ length: chance.integer(1, 4, 'repeats') }, (_, i) => ({
+    afterMs: Math.round(chance.chooseScaled(0.5, 300_000, `${i} after`)),
+    gateway: chance.integer(0, gateways - 1, `${i} gateway`),
+  }));
+}
+
+const MIN_USD = { 'btc-lightning': 0.1, btc: 10, xmr: 5, card: 5 } as const;
+
+function createTopups(account: string, { chance, durationMs, gateways, eventfulMs }: AccountContext): readonly Step[] {
+  const count = chance.integer(0, 3, 'count');
+  const id = (i: number) => `${account}-topup${i}`;
+  const pickMethod = (i: number) =>
+    chance.pick(['btc-lightning', 'btc-lightning', 'btc', 'xmr', 'card'] as const, `${i} method`);
+  return Array.from({ length: count }, (_, i): Step => {
+    const method = pickMethod(i);
+    const isEventful = eventfulMs.length > 0 && chance.isTrue(0.5, `${i} eventful`);
+    const atMs = isEventful
+      ? chance.pick(eventfulMs, `${i} event`)
+      : chance.between(OPENED_BY_MS, durationMs, `${i} at`);
+    const payments = method === 'btc-lightning' ? chance.integer(0, 1, `${i} paid`) : chance.integer(0, 3, `${i} paid`);
+    return {
+      atMs: Math.round(Math.max(atMs, OPENED_BY_MS)),
+      step: 'topUp',
+      id: id(i),
+      gateway: chance.integer(0, gateways - 1, `${i} gateway`),
+      account,
+      method,
+      usd: chance.chooseScaled(MIN_USD[method], 50, `${i} usd`).toFixed(2),
+      payments: Array.from({ length: payments }, (__, n) => {
+        const label = `${i} payment ${n}`;
+        const course =
+          method === 'btc-lightning'
+            ? 'final'
+            : chance.pick(
+                ['final', 'confirmed', 'confirmed', 'lost', 'reversed', 'disputed'] as const,
+                `${label} course`,
+              );
+        const isShared = i > 0 && pickMethod(i - 1) === method && chance.isTrue(0.3, `${label} shared`);
+        return {
+          afterMs: Math.round(chance.chooseSkewed(1, 30_000, `${label} after`)),
+          percent: method === 'btc-lightning' ? 100 : chance.pick([100, 100, 50, 130, 1_000], `${label} percent`),
+          course,
+          ...(isShared ? { alsoFor: id(i - 1) } : {}),
+        };
+      }),
+    };
+  });
 }
 
 function toAmount(usd: number): Amount {

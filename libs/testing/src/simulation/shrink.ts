@@ -1,5 +1,5 @@
 import { NO_STORE_FAULTS, type StoreFaults } from './faulty-event-store.ts';
-import type { Plan } from './plan.ts';
+import type { Plan, Step } from './plan.ts';
 
 /** Whether a plan still fails in the same way. */
 export type StillFails = (plan: Plan) => Promise<boolean>;
@@ -33,7 +33,7 @@ export async function shrinkPlan(plan: Plan, stillFails: StillFails, maxRuns = 4
   );
   await removeParts(
     ({ steps }) => steps,
-    (from, steps) => ({ ...from, steps }),
+    (from, steps) => ({ ...from, steps: selectPossible(steps) }),
   );
   for (const fault of Object.keys(NO_STORE_FAULTS) as (keyof StoreFaults)[])
     if (smallest.storeFaults[fault] > 0)
@@ -43,7 +43,13 @@ export async function shrinkPlan(plan: Plan, stillFails: StillFails, maxRuns = 4
   await tryPlan({ ...smallest, cacheBytes: 100_000_000 });
   await removeParts(
     ({ steps }) => steps,
-    (from, steps) => ({ ...from, steps }),
+    (from, steps) => ({ ...from, steps: selectPossible(steps) }),
   );
   return smallest;
+}
+
+/** Leaves out the steps of accounts that are not opened. */
+function selectPossible(steps: readonly Step[]): readonly Step[] {
+  const accounts = new Set(steps.flatMap((step) => (step.step === 'open' ? [step.account] : [])));
+  return steps.filter((step) => !('account' in step) || accounts.has(step.account));
 }

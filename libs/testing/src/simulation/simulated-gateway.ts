@@ -1,25 +1,44 @@
 import {
   BillingEngine,
+  CreateTopup,
+  CreateTopupHandler,
   createStreams,
   EndpointHealth,
+  IdempotencyService,
+  type IdempotencyStore,
   type Payer,
   PayerFactory,
+  Secrets,
+  StorageQuota,
   type Streams,
   UpstreamError,
 } from '#application';
 import type { Endpoint } from '#catalogue';
 import type { PartialHold, RiskLimits, Tariff } from '#domain';
-import { type EventStore, money, type SnapshotStore, StreamStateCache, toPicoUsd, withTimeout } from '#kernel';
+import {
+  createRootCause,
+  type EventStore,
+  money,
+  type SnapshotStore,
+  StreamStateCache,
+  toPicoUsd,
+  withTimeout,
+} from '#kernel';
 import type { ClientConnection } from '../../../application/src/billing/billing-engine.ts';
 import type { Order } from '../../../application/src/billing/order.ts';
 import type { Purchase } from '../../../application/src/billing/purchase.ts';
-import { type Plan, type RequestStep, TOKEN_PRICE } from './plan.ts';
+import type { CreatedTopup } from '../../../application/src/topups/create-topup.ts';
+import { type Plan, type RequestStep, TOKEN_PRICE, type TopupStep } from './plan.ts';
+import type { PaymentNetwork } from './simulated-payments.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import type { SimulatedProvider } from './simulated-provider.ts';
+import { openPayments } from './simulated-workflows.ts';
 
+const DRAIN_TIMEOUT_MS = 30_000;
 /** How long a gateway waits for charges that are not confirmed before it stops. */
 const WRITE_TIMEOUT_MS = 15_000;
-const LIMITS = { totalTimeoutMs: 600_000, drainTimeoutMs: 120_000, heldInFullTokens: 4_096 };
+const MASTER_KEY = Buffer.alloc(32, 1);
+export const LIMITS = { totalTimeoutMs: 600_000, drainTimeoutMs: 120_000, heldInFullTokens: 4_096 };
 const WAITING = { maxWaiting: 64, maxWaitMs: 30_000 };
 export const RISK_LIMITS: RiskLimits = {
   lossPerHour: money.parseUsd('10'),
@@ -50,6 +69,8 @@ export interface GatewayOptions {
   readonly store: EventStore;
   readonly snapshots: SnapshotStore;
   readonly provider: SimulatedProvider;
+  readonly network: PaymentNetwork;
+  readonly idempotencyStore: IdempotencyStore;
   readonly plan: Pick<Plan, 'eventsPerSnapshot' | 'cacheBytes'>;
   /** @throws StoreUnavailableError while others may consider this process dead */
   getProcessId(): string;
@@ -62,8 +83,10 @@ export class SimulatedGateway {
   private readonly payers: PayerFactory;
   private readonly engine: BillingEngine;
   private readonly provider: SimulatedProvider;
+  private readonly createTopup: CreateTopupHandler;
+  private readonly idempotency: IdempotencyService;
 
-  constructor({ process, store, snapshots, provider, plan, getProcessId }: GatewayOptions) {
+  constructor({ process, store, snapshots, provider, network, plan, ...options }: GatewayOptions) {
     const { runtime, clock } = process;
     const { eventsPerSnapshot, cacheBytes } = plan;
     this.process = process;
@@ -72,8 +95,20 @@ export class SimulatedGateway {
       cache: new StreamStateCache(cacheBytes),
       eventsPerSnapshot,
     });
+    const { idempotencyStore, getProcessId } = options;
     const dependencies = { clock, getProcessId, events: store, runtime, riskLimits: RISK_LIMITS };
     this.payers = new PayerFactory(this.streams, dependencies, WAITING);
+    this.idempotency = new IdempotencyService({
+      store: idempotencyStore,
+      quota: new StorageQuota(Number.MAX_SAFE_INTEGER, async () => true),
+      events: store,
+      payers: this.payers,
+      secrets: new Secrets(runtime, MASTER_KEY),
+      clock,
+      runtime,
+    });
+    const { paymentMethods, rates } = openPayments(process, network);
+    this.createTopup = new CreateTopupHandler({ streams: this.streams, paymentMethods, rates, clock, runtime });
     this.engine = new BillingEngine(new EndpointHealth(clock), LIMITS, runtime);
   }
 
@@ -84,6 +119,30 @@ export class SimulatedGateway {
    */
   async serve(request: RequestStep, keyId: string | null, connection: ClientConnection): Promise<bigint> {
     const payer = this.payers.forCaller({ accountId: request.account, keyId });
+    if (request.idempotencyKey === undefined) return this.sell(request, payer, connection);
+    const claimed = await this.idempotency.claim(
+      {
+        payer: payer.id,
+        key: request.idempotencyKey,
+        source: 'Idempotency-Key',
+        fingerprint: request.idempotencyKey,
+        requestId: request.id,
+        assertCredentialValid: async () => {},
+      },
+      payer,
+    );
+    if ('body' in claimed) return BigInt(claimed.body.toString());
+    try {
+      const charged = await this.sell(request, claimed.payer, connection);
+      await claimed.complete({ status: 200, headers: {}, body: Buffer.from(String(charged)) });
+      return charged;
+    } catch (error) {
+      await claimed.complete(undefined);
+      throw error;
+    }
+  }
+
+  private async sell(request: RequestStep, payer: Payer, connection: ClientConnection): Promise<bigint> {
     const { receipt } = await this.engine.sell(
       payer,
       createOrder(request),
@@ -93,13 +152,15 @@ export class SimulatedGateway {
     return receipt.charged;
   }
 
-  getPayer(accountId: string): Payer {
-    return this.payers.forCaller({ accountId, keyId: null });
+  /** Creates a top-up. @throws any error that the client gets */
+  topUp({ id, account, method, usd }: TopupStep): Promise<CreatedTopup> {
+    const params = { method, requested: { amount: usd, currency: 'USD' } };
+    return this.createTopup.execute(new CreateTopup(account, params, createRootCause(`account:${account}`, id)));
   }
 
-  /** Ends the requests that run, as a gateway does before it stops: those that do not end within `timeoutMs` fail. */
-  async drain(timeoutMs: number): Promise<void> {
-    await this.engine.drain(timeoutMs);
+  /** Ends the requests that run, as a gateway does before it stops: those that do not end in time fail. */
+  async stop(): Promise<void> {
+    await this.engine.drain(DRAIN_TIMEOUT_MS);
     await withTimeout(this.process.runtime, WRITE_TIMEOUT_MS, this.payers.pendingWrites.waitUntilIdle(), () => {});
   }
 

@@ -54,10 +54,14 @@ export class SimulatedProcess {
     return this.wasKilled;
   }
 
-  /** Returns for how long the process had not run by this time: the longest suspension, or endless after its death. */
-  getAbsenceMs(atMs: number): number {
+  /**
+   * Returns for how long the process did not run: its longest suspension that ended after `fromMs`, by `atMs`, or endless
+   * after its death.
+   */
+  getAbsenceMs(fromMs: number, atMs: number): number {
     if (this.endedAtMs !== undefined && this.endedAtMs <= atMs) return Number.POSITIVE_INFINITY;
-    const lengths = this.suspensions.map(({ fromMs, untilMs }) => Math.min(untilMs, atMs) - fromMs);
+    const current = this.suspensions.filter(({ untilMs }) => untilMs > fromMs);
+    const lengths = current.map((suspension) => Math.min(suspension.untilMs, atMs) - suspension.fromMs);
     return Math.max(0, ...lengths);
   }
 

@@ -2,38 +2,36 @@
  * An installation in virtual time: gateways, a leader that ends abandoned holds, an operator, clients, a provider and
  * an event store. The code of the product is the real one; only what is outside of it is simulated.
  */
-import { createStreams, HoldCommandRouter, type Streams, shareEventLoop } from '#application';
-import { type AccountCommand, CATEGORIES, EVENT_SCHEMA, UNRESTRICTED_ACCESS } from '#domain';
+import { createStreams, getClaimLeaseMs, shareEventLoop } from '#application';
+import { CATEGORIES, EVENT_SCHEMA } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import {
-  type CommandOutcome,
-  createRootCause,
-  type EventStore,
-  isProgrammingError,
-  pump,
-  Rejection,
-  retryWhileUnavailable,
-  type Snapshot,
-  type SnapshotStore,
-  StoreUnavailableError,
-  toPicoUsd,
-  withUpcasting,
-} from '#kernel';
-import { expireHolds } from '#sagas';
+import { type EventStore, isProgrammingError, StoreUnavailableError, withUpcasting } from '#kernel';
+import type { CreatedTopup } from '../../../application/src/topups/create-topup.ts';
 import { holds } from '../../../projections/src/holds.ts';
+import { MemoryWorkflowSchedule } from '../scenarios/memory-workflow-schedule.ts';
 import { Chance } from './chance.ts';
-import { FaultyEventStore, NO_STORE_FAULTS, type StoreFaults, StoreServer } from './faulty-event-store.ts';
+import { FaultyEventStore, NO_STORE_FAULTS, StoreServer } from './faulty-event-store.ts';
+import { MemoryIdempotencyStore } from './memory-idempotency-store.ts';
+import { MemoryLeases } from './memory-leases.ts';
 import { MemoryReadModel } from './memory-read-model.ts';
-import type { KeyTerms, Plan, RequestStep, Step } from './plan.ts';
-import { PRICE_LIST, SimulatedGateway } from './simulated-gateway.ts';
+import { MemorySnapshots } from './memory-snapshots.ts';
+import { payInvoice } from './pay-invoice.ts';
+import type { FailureStep, Plan, RequestStep, Step, TopupStep } from './plan.ts';
+import { createRemote, type RemoteOptions } from './remote.ts';
+import { LIMITS, SimulatedGateway } from './simulated-gateway.ts';
+import { SimulatedLeader } from './simulated-leader.ts';
+import { SimulatedOperator, toKeyId } from './simulated-operator.ts';
+import { NO_PAYMENT_FAULTS, PaymentNetwork } from './simulated-payments.ts';
 import { SimulatedProcess } from './simulated-process.ts';
 import { SimulatedProvider } from './simulated-provider.ts';
 import { SimulatedTime } from './simulated-time.ts';
+import { MemoryCheckpoints } from './simulated-workflows.ts';
 
+const MAX_RESTART_MS = 30_000;
 const HEARTBEAT_MS = 1_000;
 /** A process whose last heartbeat is older seems dead to others; after half of it, it places no holds. */
 const STALE_AFTER_MS = 5_000;
-const DRAIN_MS = 30_000;
+const TOPUP_TIMEOUT_MS = 60_000;
 /** An operator or client does not wait longer for a response. */
 const RESPONSE_TIMEOUT_MS = 900_000;
 /** Time after the last step in which everything must end. */
@@ -55,9 +53,10 @@ export interface SentRequest {
   readonly process?: SimulatedProcess;
 }
 
-interface GatewaySlot {
+/** The place of a process, which runs again after each of its ends. */
+interface Slot<T> {
   runs: number;
-  gateway: SimulatedGateway | undefined;
+  running: T | undefined;
 }
 
 export interface Report {
@@ -77,13 +76,22 @@ export class SimulatedWorld {
   /** All runs of all processes. */
   readonly processes: SimulatedProcess[] = [];
   readonly snapshots = new MemorySnapshots();
+  readonly network: PaymentNetwork;
+  private readonly schedule = new MemoryWorkflowSchedule();
+  private readonly checkpoints = new MemoryCheckpoints();
+  private readonly idempotencyStore: MemoryIdempotencyStore;
+  private readonly database: RemoteOptions;
+  private areFaultsOver = false;
   private readonly chance: Chance;
   private readonly startMs: number;
   private readonly server: StoreServer;
-  private readonly slots: readonly GatewaySlot[];
+  private readonly gateways: readonly Slot<SimulatedGateway>[];
+  private readonly leaders: readonly Slot<SimulatedLeader>[];
+  private readonly leases: MemoryLeases;
   private readonly heartbeats = new Map<string, number>();
-  private storeFaults: StoreFaults;
   private pending = 0;
+  /** References of invoices that customers got, by top-up of the plan. */
+  private readonly references = new Map<string, string>();
 
   constructor(readonly plan: Plan) {
     this.chance = new Chance(plan.seed).derive('world');
@@ -94,31 +102,56 @@ export class SimulatedWorld {
     );
     this.server = new StoreServer(this.store);
     this.provider = new SimulatedProvider(this.time, this.chance.derive('provider'));
-    this.slots = plan.skewsMs.map(() => ({ runs: 0, gateway: undefined }));
-    this.storeFaults = plan.storeFaults;
+    this.network = new PaymentNetwork({
+      time: this.time,
+      chance: this.chance.derive('payments'),
+      startMs: this.startMs,
+      getFaults: () => (this.areFaultsOver ? NO_PAYMENT_FAULTS : plan.paymentFaults),
+    });
+    this.database = {
+      time: this.time,
+      chance: this.chance.derive('database'),
+      getFailureRate: () => (this.areFaultsOver ? 0 : plan.databaseFaults),
+    };
+    this.idempotencyStore = new MemoryIdempotencyStore(() => this.startMs + this.time.nowMs, getClaimLeaseMs(LIMITS));
+    this.leases = new MemoryLeases(this.time, this.startMs);
+    this.gateways = plan.skewsMs.map(() => ({ runs: 0, running: undefined }));
+    this.leaders = Array.from({ length: plan.leaders }, () => ({ runs: 0, running: undefined }));
   }
 
   /** Takes all steps of the plan, and waits until everything has ended. */
   async run(): Promise<void> {
     shareEventLoop(undefined);
-    this.slots.forEach((_, index) => {
+    this.gateways.forEach((_, index) => {
       this.startGateway(index);
     });
-    const operator = this.startOperator();
-    this.startLeader();
-    void this.track(this.publishPrices(operator));
+    this.leaders.forEach((_, index) => {
+      this.startLeader(index);
+    });
+    const process = this.startProcess('operator');
+    const streams = createStreams(this.openStore(process), this.snapshots, process.runtime, this.plan);
+    const operator = new SimulatedOperator(process, streams, this.startMs);
+    void this.track(operator.publishPrices());
     for (const step of this.plan.steps) this.time.startTimer(step.atMs, () => this.take(step, operator));
     await this.time.run(this.plan.durationMs);
-    this.storeFaults = NO_STORE_FAULTS;
-    const { faultsEndMs } = this;
-    await this.time.run(faultsEndMs + MIN_SETTLING_MS);
-    while (this.time.nowMs < faultsEndMs + MAX_SETTLING_MS && (this.pending > 0 || (await this.hasOpenHolds())))
+    this.areFaultsOver = true;
+    const endMs = Math.max(this.faultsEndMs, this.lastRequestMs);
+    await this.time.run(endMs + MIN_SETTLING_MS);
+    while (this.time.nowMs < endMs + MAX_SETTLING_MS && (this.pending > 0 || (await this.hasOpenHolds())))
       await this.time.run(this.time.nowMs + SETTLING_STEP_MS);
   }
 
   /** From when on nothing fails any more, in milliseconds since the start. */
   get faultsEndMs(): number {
     return Math.max(this.plan.durationMs, ...this.plan.outages.map(({ untilMs }) => untilMs));
+  }
+
+  private get lastRequestMs(): number {
+    const times = this.plan.steps.flatMap((step) => {
+      const repeats = step.step === 'request' ? (step.repeats ?? []) : [];
+      return repeats.map(({ afterMs }) => step.atMs + afterMs);
+    });
+    return Math.max(0, ...times);
   }
 
   /** Converts an instant to milliseconds since the start. */
@@ -128,7 +161,7 @@ export class SimulatedWorld {
 
   /** Returns the processes that still run. */
   get runningGateways(): readonly SimulatedGateway[] {
-    return this.slots.flatMap(({ gateway }) => (gateway?.process.isRunning ? [gateway] : []));
+    return this.gateways.flatMap(({ running }) => (running?.process.isRunning ? [running] : []));
   }
 
   /** Returns the event store as a new process without faults sees it. */
@@ -136,8 +169,9 @@ export class SimulatedWorld {
     const options = {
       time: this.time,
       chance: this.chance.derive('store'),
-      getFaults: () => this.storeFaults,
+      getFaults: () => (this.areFaultsOver ? NO_STORE_FAULTS : this.plan.storeFaults),
       outages: this.plan.outages,
+      kill: () => this.killProcess(process),
       onFault: (fault: string) => void this.faults.set(fault, (this.faults.get(fault) ?? 0) + 1),
     };
     return withUpcasting(new FaultyEventStore(this.server, process, options), EVENT_SCHEMA);
@@ -165,22 +199,21 @@ export class SimulatedWorld {
     return open.rows.size > 0;
   }
 
-  private take(step: Step, operator: Streams): void {
+  private take(step: Step, operator: SimulatedOperator): void {
     switch (step.step) {
       case 'request':
-        void this.track(this.send(step));
+        this.request(step);
+        break;
+      case 'topUp':
+        void this.track(this.topUp(step));
         break;
       case 'kill':
-        this.killGateway(step.gateway, step.downMs);
-        break;
       case 'stop':
-        void this.track(this.stopGateway(step.gateway, step.downMs));
-        break;
       case 'suspend':
-        this.suspendGateway(step.gateway, step.forMs);
+        this.fail(step);
         break;
       default:
-        void this.track(this.operate(step, operator));
+        void this.track(operator.perform(step));
     }
   }
 
@@ -196,7 +229,7 @@ export class SimulatedWorld {
   // gateways --------------------------------------------------------------------------------------------------------
 
   private startGateway(index: number): void {
-    const slot = this.slots[index] as GatewaySlot;
+    const slot = this.gateways[index] as Slot<SimulatedGateway>;
     const process = this.startProcess(`gateway${index}-${++slot.runs}`, this.plan.skewsMs[index]);
     let lastHeartbeatMs = this.time.nowMs;
     const beat = () => {
@@ -205,11 +238,13 @@ export class SimulatedWorld {
       process.runtime.startTimer(HEARTBEAT_MS, beat);
     };
     beat();
-    slot.gateway = new SimulatedGateway({
+    slot.running = new SimulatedGateway({
       process,
       store: this.openStore(process),
       snapshots: this.snapshots,
       provider: this.provider,
+      network: this.network,
+      idempotencyStore: createRemote('idempotency keys', this.idempotencyStore, process, this.database),
       plan: this.plan,
       getProcessId: () => {
         if (this.time.nowMs - lastHeartbeatMs <= STALE_AFTER_MS / 2) return process.name;
@@ -218,32 +253,58 @@ export class SimulatedWorld {
     });
   }
 
-  private killGateway(index: number, downMs: number): void {
-    const slot = this.slots[index] as GatewaySlot;
-    if (!slot.gateway) return;
-    slot.gateway.process.kill();
-    slot.gateway = undefined;
-    this.time.startTimer(downMs, () => this.startGateway(index));
+  private getSlot({ role, index }: FailureStep): Slot<SimulatedGateway | SimulatedLeader> | undefined {
+    return role === 'gateway' ? this.gateways[index] : this.leaders[index];
   }
 
-  private async stopGateway(index: number, downMs: number): Promise<void> {
-    const slot = this.slots[index] as GatewaySlot;
-    const { gateway } = slot;
-    if (!gateway) return;
-    slot.gateway = undefined;
-    void gateway.drain(DRAIN_MS).then(() => gateway.process.exit());
-    this.time.startTimer(downMs, () => this.startGateway(index));
+  private restart({ role, index, lengthMs }: FailureStep): void {
+    this.time.startTimer(lengthMs, () => (role === 'gateway' ? this.startGateway(index) : this.startLeader(index)));
   }
 
-  private suspendGateway(index: number, forMs: number): void {
-    const process = this.slots[index]?.gateway?.process;
-    if (!process?.isRunning) return;
-    process.suspend();
-    this.time.startTimer(forMs, () => process.resume());
+  private fail(step: FailureStep): void {
+    const slot = this.getSlot(step);
+    const { running } = slot ?? {};
+    if (!slot || !running) return;
+    const { process } = running;
+    if (step.step === 'suspend') {
+      if (!process.isRunning) return;
+      process.suspend();
+      this.time.startTimer(step.lengthMs, () => process.resume());
+      return;
+    }
+    slot.running = undefined;
+    if (step.step === 'kill') process.kill();
+    else void running.stop().then(() => process.exit());
+    this.restart(step);
+  }
+
+  /** Kills a process that is not the operator's, and starts it again later. */
+  private killProcess(process: SimulatedProcess): void {
+    for (const role of ['gateway', 'leader'] as const) {
+      const index = (role === 'gateway' ? this.gateways : this.leaders).findIndex(
+        (slot) => slot.running?.process === process,
+      );
+      const lengthMs = this.chance.chooseScaled(100, MAX_RESTART_MS, `restart of ${process.name}`);
+      if (index >= 0) this.fail({ atMs: this.time.nowMs, step: 'kill', role, index, lengthMs });
+    }
+  }
+
+  /** Sends a request, and the same one again if the plan says so. */
+  private request({ repeats = [], ...step }: RequestStep): void {
+    if (repeats.length === 0) {
+      void this.track(this.send(step));
+      return;
+    }
+    const keyed = { ...step, idempotencyKey: step.id };
+    void this.track(this.send(keyed));
+    repeats.forEach(({ afterMs, gateway }, i) => {
+      const repeat = { ...keyed, id: `${step.id}.${i + 1}`, gateway };
+      this.time.startTimer(afterMs, () => void this.track(this.send(repeat)));
+    });
   }
 
   private async send(step: RequestStep): Promise<void> {
-    const gateway = this.slots[step.gateway]?.gateway;
+    const gateway = this.gateways[step.gateway]?.running;
     const sent: SentRequest = { step, sentAtMs: this.time.nowMs, ...(gateway ? { process: gateway.process } : {}) };
     this.requests.push(sent);
     if (!gateway) return;
@@ -268,129 +329,51 @@ export class SimulatedWorld {
     while (!sent.outcome && !gateway.process.hasEnded && this.time.nowMs < untilMs) await this.time.wait(1_000);
   }
 
-  // leader ------------------------------------------------------------------------------------------------------------
-
-  private startLeader(): void {
-    const process = this.startProcess('leader');
-    const store = this.openStore(process);
-    const streams = createStreams(store, this.snapshots, process.runtime, this.plan);
-    const openHolds = new MemoryReadModel(holds);
-    const { signal } = new AbortController();
-    void pump(store.subscribe.bind(store), openHolds, signal, process.runtime);
-    const rows = () => [...openHolds.rows.values()];
-    void expireHolds(
-      {
-        payers: new HoldCommandRouter(streams),
-        clock: process.clock,
-        runtime: process.runtime,
-        findOverduePayers: async (at) => [
-          ...new Set(rows().flatMap(({ payer, expires_at }) => (expires_at <= at ? [payer] : []))),
-        ],
-        findStaleProcesses: async () =>
-          [...this.heartbeats].flatMap(([id, atMs]) => (this.time.nowMs - atMs > STALE_AFTER_MS ? [id] : [])),
-        findPayersByOwner: async (owners) =>
-          rows().flatMap(({ payer, owner }) => (owner !== null && owners.includes(owner) ? [{ payer, owner }] : [])),
-      },
-      signal,
-    );
-  }
-
-  // operator ----------------------------------------------------------------------------------------------------------
-
-  private startOperator(): Streams {
-    const process = this.startProcess('operator');
-    return createStreams(this.openStore(process), this.snapshots, process.runtime, this.plan);
-  }
-
-  private async publishPrices({ priceLists }: Streams): Promise<void> {
-    const data = { version: PRICE_LIST, lines: [], at: this.toInstant() };
-    const command = { type: 'PublishPriceList', data } as const;
-    await this.repeat(() => priceLists.run(PRICE_LIST, command, createRootCause('operator', PRICE_LIST)));
-  }
-
-  private async operate(step: Exclude<Step, { gateway: number }>, streams: Streams): Promise<void> {
-    const command = this.toCommand(step);
-    const run = (): Promise<CommandOutcome<unknown>> =>
-      streams.accounts.run(step.account, command, createRootCause('operator', JSON.stringify(step)));
-    await this.repeat(run);
-    // A command that is delivered twice has no further effect.
-    if (step.step === 'credit' || step.step === 'adjust') await this.repeat(run);
-    for (const [i, key] of step.step === 'open' ? step.keys.entries() : [])
-      await this.createKey(step.account, i, key, streams);
-  }
-
-  private async createKey(account: string, index: number, { limit, reset, expiresAtMs }: KeyTerms, streams: Streams) {
-    const key = {
-      keyId: toKeyId(account, index),
-      name: `key ${index}`,
-      hash: `${account} ${index}`,
-      secret: { key: '', box: '' },
-      ...UNRESTRICTED_ACCESS,
-      limit,
-      resetPeriod: reset,
-      expireAt: expiresAtMs === null ? null : this.toInstant(expiresAtMs),
-    };
-    const command = { type: 'CreateKey', data: { key, at: this.toInstant() } } as const;
-    await this.repeat(() => streams.accounts.run(account, command, createRootCause('operator', key.keyId)));
-  }
-
-  /** A rejection is a result; while the store is unavailable the operator tries again. */
-  private async repeat(run: () => Promise<unknown>): Promise<void> {
-    const [operator] = this.processes.filter(({ name }) => name === 'operator') as [SimulatedProcess];
-    const options = { runtime: operator.runtime, problem: 'the operator tries again', shouldRetry: () => true };
-    await retryWhileUnavailable(run, options).catch((error) => {
-      if (!(error instanceof Rejection)) throw error;
-    });
-  }
-
-  private toCommand(step: Exclude<Step, { gateway: number }>): AccountCommand {
-    const at = this.toInstant();
-    switch (step.step) {
-      case 'open':
-        return { type: 'OpenAccount', data: { at } };
-      case 'credit':
-        return {
-          type: 'AddCredit',
-          data: { creditId: step.id, method: 'btc', amount: toPicoUsd(BigInt(step.amount)), bonus: toPicoUsd(0n), at },
-        };
-      case 'reverse':
-        return {
-          type: 'ReverseCredit',
-          data: {
-            reversalId: `${step.credit} reversed`,
-            creditId: step.credit,
-            method: 'btc',
-            amount: toPicoUsd(-BigInt(step.amount)),
-            bonus: toPicoUsd(0n),
-            why: 'charged back',
-            at,
-          },
-        };
-      case 'adjust':
-        return {
-          type: 'AdjustBalance',
-          data: {
-            adjustmentId: step.id,
-            amount: toPicoUsd(BigInt(step.amount)),
-            reason: 'goodwill',
-            actor: { name: 'operator', isVerified: false },
-            at,
-          },
-        };
-      case 'changeKey':
-        return this.toKeyCommand(step, at);
-      default:
-        return step satisfies never;
+  /** Requests a top-up, and pays what was requested. */
+  private async topUp(step: TopupStep): Promise<void> {
+    const gateway = this.gateways[step.gateway]?.running;
+    if (!gateway) return;
+    const { promise: created, resolve } = Promise.withResolvers<CreatedTopup | undefined>();
+    gateway.process.deliver(() => void gateway.topUp(step).then(resolve, () => resolve(undefined)));
+    const untilMs = this.time.nowMs + TOPUP_TIMEOUT_MS;
+    this.time.startTimer(TOPUP_TIMEOUT_MS, () => resolve(undefined));
+    const topup = await created;
+    if (!topup || this.time.nowMs > untilMs) return;
+    const { reference, units } = topup.invoice;
+    this.references.set(step.id, reference);
+    for (const [i, payment] of step.payments.entries()) {
+      const id = `${reference}-${i}`;
+      this.time.startTimer(payment.afterMs, () => {
+        const alsoFor = payment.alsoFor === undefined ? undefined : this.references.get(payment.alsoFor);
+        payInvoice(this.network, payment, {
+          id,
+          references: [reference, ...(alsoFor ? [alsoFor] : [])],
+          units: BigInt(units),
+        });
+      });
     }
   }
 
-  private toKeyCommand({ account, key, change }: Extract<Step, { step: 'changeKey' }>, at: string): AccountCommand {
-    const keyId = toKeyId(account, key);
-    if (change === 'revoke') return { type: 'RevokeKey', data: { keyId, at } };
-    if (typeof change === 'string')
-      return { type: 'UpdateKey', data: { keyId, changes: { blocked: change === 'block' }, at } };
-    const changes = 'limit' in change ? { limit: change.limit } : { resetPeriod: change.reset };
-    return { type: 'UpdateKey', data: { keyId, changes, at } };
+  // leaders -----------------------------------------------------------------------------------------------------------
+
+  private startLeader(index: number): void {
+    const slot = this.leaders[index] as Slot<SimulatedLeader>;
+    const process = this.startProcess(`leader${index}-${++slot.runs}`);
+    slot.running = new SimulatedLeader({
+      process,
+      shared: {
+        store: this.openStore(process),
+        schedule: this.schedule,
+        checkpoints: this.checkpoints,
+        network: this.network,
+      },
+      snapshots: this.snapshots,
+      leases: this.leases,
+      database: this.database,
+      plan: this.plan,
+      findStaleProcesses: () =>
+        [...this.heartbeats].flatMap(([id, atMs]) => (this.time.nowMs - atMs > STALE_AFTER_MS ? [id] : [])),
+    });
   }
 
   /** ISO 8601. */
@@ -405,26 +388,5 @@ export class SimulatedWorld {
   /** Returns reports of bugs: errors that no fault causes. */
   get bugs(): readonly Report[] {
     return this.reports.filter(({ error }) => isProgrammingError(error));
-  }
-}
-
-export function toKeyId(account: string, index: number): string {
-  return `${account}-key${index}`;
-}
-
-/** Snapshots of any revision, as they are saved. */
-class MemorySnapshots implements SnapshotStore {
-  readonly saved = new Map<string, Snapshot>();
-
-  async load(stream: string, version: string): Promise<Snapshot | undefined> {
-    return this.saved.get(`${version} ${stream}`);
-  }
-
-  async save(stream: string, version: string, snapshot: Snapshot): Promise<void> {
-    this.saved.set(`${version} ${stream}`, structuredClone(snapshot));
-  }
-
-  async drop(stream: string): Promise<void> {
-    for (const key of this.saved.keys()) if (key.endsWith(` ${stream}`)) this.saved.delete(key);
   }
 }

@@ -129,7 +129,8 @@ describe('a gateway that died', () => {
   test('no longer blocks the key of its request once its hold has ended, even if its lease is valid', async () => {
     await dieHolding(NEVER_MS)();
     expect(refused(await ask())).toEqual(IN_PROGRESS);
-    await anotherWriter()({ type: 'AbandonHolds', data: { owner: DEAD, at: new Date().toISOString() } });
+    const at = new Date(Date.now() + 1_000).toISOString();
+    await anotherWriter()({ type: 'AbandonHolds', data: { owner: DEAD, before: at, at } });
     const asked = Array.from({ length: 6 }, (_, i) => ask('tokens=3', { api: requests.apis[i % 2] ?? '' }));
     const served = (await Promise.all(asked)).filter(({ status }) => status === 200);
     expect(served.filter((each) => replayed(each) === null)).toHaveLength(1);

@@ -167,7 +167,12 @@ export class Payments {
   }
 
   /** @param ledger balances of the ledger in pico-USD */
-  finish(ledger: ReadonlyMap<string, bigint>, isChallengePaid: (stream: string) => boolean): void {
+  /** @param lostPayments which the network dropped after they had counted as final */
+  finish(
+    ledger: ReadonlyMap<string, bigint>,
+    isChallengePaid: (stream: string) => boolean,
+    lostPayments: ReadonlySet<string> = new Set(),
+  ): void {
     const { recorder } = this;
     for (const payment of this.payments.values()) {
       const describe = () => `payment ${payment.key} of ${payment.topup}`;
@@ -179,7 +184,8 @@ export class Payments {
       recorder.check(areBooked, 'a reversed payment is reversed in the account', describe);
     }
     for (const [key, { owner }] of this.claims) {
-      const isUsed = isChallengePaid(owner) || (this.topups.get(owner)?.payments.length ?? 0) > 0;
+      const isUsed =
+        lostPayments.has(key) || isChallengePaid(owner) || (this.topups.get(owner)?.payments.length ?? 0) > 0;
       recorder.check(isUsed, 'the owner of a claimed payment receives it', () => `payment ${key} of ${owner}`);
     }
     if (this.options.allowsUnpaidCredits) return;

@@ -1,0 +1,46 @@
+import { StoreUnavailableError } from '#kernel';
+import type { Chance } from './chance.ts';
+import type { SimulatedProcess } from './simulated-process.ts';
+import type { SimulatedTime } from './simulated-time.ts';
+
+const NETWORK_MS = { min: 0.2, max: 5 };
+
+export interface RemoteOptions {
+  readonly time: SimulatedTime;
+  readonly chance: Chance;
+  /** Returns how often calls fail now, from 0 to 1: half of them before they are done, half after. */
+  getFailureRate(): number;
+}
+
+/**
+ * Returns an object with the asynchronous methods of `target` as a process reaches them over a network that may fail.
+ * @param name of the target; with the number of the call it determines what happens to the call
+ */
+export function createRemote<T extends object>(
+  name: string,
+  target: T,
+  process: SimulatedProcess,
+  { time, chance, getFailureRate }: RemoteOptions,
+): T {
+  let calls = 0;
+  const call = async (method: (...args: unknown[]) => Promise<unknown>, args: unknown[]): Promise<unknown> => {
+    const label = `${process.name} ${name} ${calls++}`;
+    const delay = (part: string) => chance.between(NETWORK_MS.min, NETWORK_MS.max, `${label} ${part}`);
+    const fate = chance.choose(label);
+    const rate = getFailureRate();
+    const response = time.wait(delay('request')).then(async () => {
+      if (fate < rate / 2) throw new StoreUnavailableError(`${name} is unavailable`);
+      const result = await method.apply(target, args);
+      if (fate < rate) throw new StoreUnavailableError(`the response of ${name} is lost`);
+      return result;
+    });
+    return process.receive(response, delay('response'));
+  };
+  return new Proxy(target, {
+    get(object, property, receiver) {
+      const value: unknown = Reflect.get(object, property, receiver);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]) => call(value as (...args: unknown[]) => Promise<unknown>, args);
+    },
+  });
+}

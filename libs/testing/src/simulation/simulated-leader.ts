@@ -1,0 +1,85 @@
+import { createStreams, HoldCommandRouter, type Streams } from '#application';
+import { competeForLease } from '#foundation';
+import { type Lease, pump, type SnapshotStore } from '#kernel';
+import { expireHolds } from '#sagas';
+import { holds } from '../../../projections/src/holds.ts';
+import type { MemoryLeases } from './memory-leases.ts';
+import { MemoryReadModel } from './memory-read-model.ts';
+import type { Plan } from './plan.ts';
+import { createRemote, type RemoteOptions } from './remote.ts';
+import type { SimulatedProcess } from './simulated-process.ts';
+import { runPaymentWorkflows, type SharedStores, TopupIndex } from './simulated-workflows.ts';
+
+export interface LeaderOptions {
+  readonly process: SimulatedProcess;
+  readonly shared: SharedStores;
+  readonly snapshots: SnapshotStore;
+  readonly leases: MemoryLeases;
+  readonly database: RemoteOptions;
+  readonly plan: Pick<Plan, 'eventsPerSnapshot'>;
+  /** Returns the processes whose heartbeats are missing. */
+  findStaleProcesses(): readonly string[];
+}
+
+/** One run of a process that competes for the leases of workflows and sweeps. */
+export class SimulatedLeader {
+  readonly process: SimulatedProcess;
+  private readonly streams: Streams;
+  private readonly openHolds = new MemoryReadModel(holds);
+  private readonly topups = new TopupIndex();
+  private readonly tasks: readonly Promise<void>[];
+
+  constructor(private readonly options: LeaderOptions) {
+    const { process, shared, snapshots, plan } = options;
+    const { runtime, stopSignal } = process;
+    const { store, schedule, checkpoints, network } = shared;
+    this.process = process;
+    this.streams = createStreams(store, snapshots, runtime, plan);
+    for (const sink of [this.openHolds, this.topups]) void pump(store.subscribe.bind(store), sink, stopSignal, runtime);
+    const remote = <T extends object>(name: string, target: T) => createRemote(name, target, process, options.database);
+    const stores = {
+      store,
+      network,
+      schedule: remote('schedule', schedule),
+      checkpoints: remote('checkpoints', checkpoints),
+    };
+    const payments = { findTopups: this.topups.find };
+    this.tasks = [
+      this.lead('hold-expiry', (lease) => [this.expireHolds(lease)]),
+      this.lead('payments', (lease) => runPaymentWorkflows(process, this.streams, stores, { lease, ...payments })),
+    ];
+  }
+
+  /** Releases the leases, and waits for the work that runs. */
+  async stop(): Promise<void> {
+    this.process.stop();
+    await Promise.all(this.tasks);
+  }
+
+  private lead(name: string, work: (lease: Lease) => readonly Promise<void>[]): Promise<void> {
+    const { process, leases, database } = this.options;
+    const { runtime, stopSignal: signal } = process;
+    const { acquire, renew, release } = createRemote(`leases ${name}`, leases.open(process), process, database);
+    const openTable = () => ({ acquire, renew, release, close: async () => {} });
+    return competeForLease({ name, signal, reportError: runtime.reportError }, runtime, openTable, work);
+  }
+
+  private expireHolds({ signal }: Lease): Promise<void> {
+    const { process, findStaleProcesses } = this.options;
+    const rows = () => [...this.openHolds.rows.values()];
+    return expireHolds(
+      {
+        payers: new HoldCommandRouter(this.streams),
+        clock: process.clock,
+        runtime: process.runtime,
+        findOverduePayers: async (at) => [
+          ...new Set(rows().flatMap(({ payer, expires_at }) => (expires_at <= at ? [payer] : []))),
+        ],
+        findStaleProcesses: async () => findStaleProcesses(),
+        findPayersByOwner: async (owners) =>
+          rows().flatMap(({ payer, owner }) => (owner !== null && owners.includes(owner) ? [{ payer, owner }] : [])),
+      },
+      signal,
+    );
+  }
+}
