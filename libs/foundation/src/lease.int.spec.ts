@@ -7,7 +7,8 @@ import pg from 'pg';
 import { WRITE_CONTRACT } from '#eventstore';
 import type { Lease } from '#kernel';
 import { createMigratedDatabase, extendDelay, replaceDelays, type TestDatabase, waitUntil } from '#testing';
-import { issueFencingToken, LeaseStatus, listUnheldLeases, runWhileLeader, StalledLeaderError } from './lease.ts';
+import { leaseContract } from '../../testing/src/contracts/leases.ts';
+import { issueFencingToken, LeaseStatus, listUnheldLeases, runWhileLeader } from './lease.ts';
 import type { WorkProbe } from './stall-detector.ts';
 
 /** Lease duration for tests that wait until a lease expires. */
@@ -109,10 +110,6 @@ async function query(sql: string, values: unknown[] = []): Promise<number> {
 const connected = (what = name) =>
   query('select from pg_stat_activity where application_name = $1', [`countinghouse-lease-${what}/${WRITE_CONTRACT}`]);
 
-/** Terminates the connection of the leader. */
-const disconnect = () =>
-  query('select pg_terminate_backend(backend) from leases where name = $1 and ends_at > now()', [name]);
-
 /** Starts a leader, then a standby. */
 async function leaderAndStandby(conditions?: Conditions) {
   const leader = contend(conditions);
@@ -133,69 +130,32 @@ async function waitForHeartbeat({ started, end }: ReturnType<typeof extendDelay>
 
 const tokenOf = (contender: Contender) => contender.turns.at(-1)?.token ?? Number.NaN;
 
-describe('processes that compete for a lease', () => {
-  test('elect one leader while the others stand by', async () => {
-    const all = [contend(), contend(), contend()];
-    await waitUntil(() => all.some((each) => each.leads()));
-    await waitUntil(async () => (await connected()) === 3);
-    expect(all.map(({ turns }) => turns.length).toSorted()).toEqual([0, 0, 1]);
-  });
-
-  test('replace a leader that resigns, with a higher token', async () => {
-    const { leader, standby } = await leaderAndStandby();
-    expect(standby.leads()).toBe(false);
-    await leader.resign();
-    await waitUntil(standby.leads);
-    expect(tokenOf(standby)).toBeGreaterThan(tokenOf(leader));
-    expect(leader.problems).toEqual([]);
-  });
-
-  test('elect one leader again after a lost connection has ended the lease', async () => {
-    const { leader, standby } = await leaderAndStandby();
-    expect(await disconnect()).toBe(1);
-    await waitUntil(() => !leader.leads());
-    await waitUntil(() => standby.leads() || leader.leads());
-    expect([leader, standby].filter((each) => each.leads())).toHaveLength(1);
-  });
-
-  test('have a leader and a standby after a lost connection; the standby leads when the leader resigns', async () => {
-    const { leader, standby } = await leaderAndStandby();
-    await disconnect();
-    await waitUntil(() => !leader.leads());
-    if (!standby.leads()) await waitUntil(() => standby.leads() || leader.leads());
-    const [now, next] = leader.leads() ? [leader, standby] : [standby, leader];
-    await waitUntil(async () => (await connected()) === 2);
-    expect(next.leads()).toBe(false);
-    await now.resign();
-    await waitUntil(next.leads);
-  });
-
-  test('lead at the same time if their leases have different names', async () => {
-    const both = [contend({ what: `${name} a` }), contend({ what: `${name} b` })];
-    await waitUntil(() => both.every((each) => each.leads()));
-  });
-
-  test('close their connections when they resign', async () => {
-    const { leader, standby } = await leaderAndStandby();
-    await Promise.all([standby.resign(), leader.resign()]);
-    await waitUntil(async () => (await connected()) === 0);
-  });
-});
+leaseContract('in PostgreSQL', async () => ({
+  runWhileLeader: (options, work) => runWhileLeader({ databaseUrl: database.url, ...options }, work),
+  waitUntil,
+  countCandidates: connected,
+  disconnectLeader: async (leaseName) => {
+    await query('select pg_terminate_backend(backend) from leases where name = $1 and ends_at > now()', [leaseName]);
+  },
+  reassign: async (leaseName) => {
+    await query('update leases set held = held + 1, drawn = drawn + 1 where name = $1', [leaseName]);
+  },
+  issueFencingToken: (leaseName) => issueFencingToken(database.url, leaseName),
+  listUnheldLeases: (leaseNames) => listUnheldLeases(pool, leaseNames),
+  blockTable: async () => {
+    const locker = new pg.Client({ connectionString: database.superuserUrl });
+    await locker.connect();
+    await locker.query('begin');
+    // Unlike a row lock, a table lock takes no transaction id. Log readers of other tests would wait for such an id.
+    await locker.query('lock table leases in share row exclusive mode');
+    return async () => {
+      await locker.query('rollback');
+      await locker.end();
+    };
+  },
+}));
 
 describe('a lease', () => {
-  test('ends for all tasks if one of them fails, and is acquired again with a higher token', async () => {
-    const contender = contend({
-      beside: async (turn) => {
-        if (turn === 1) throw new Error('a bad day');
-      },
-    });
-    await waitUntil(() => contender.turns.length === 2 && contender.leads());
-    const [first, second] = contender.turns as [Lease, Lease];
-    expect([first.signal.aborted, first.isHeld(), second.isHeld()]).toEqual([true, false, true]);
-    expect(second.token).toBeGreaterThan(first.token);
-    expect(contender.problems).toEqual([`${name} does not hold its lease; retrying`]);
-  });
-
   test('lasts as long as there are heartbeats, regardless of the wall clock of the process', async () => {
     const heartbeats = extendDelay(HEARTBEAT_INTERVAL_MS);
     jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 86_400_000);
@@ -206,43 +166,9 @@ describe('a lease', () => {
     expect([leader.turns.length, standby.turns.length]).toEqual([1, 0]);
     expect(leader.turns[0]?.isHeld()).toBe(true);
   });
-
-  test('ends by itself if the database does not respond, before another process has acquired it', async () => {
-    const { leader, standby } = await leaderAndStandby({ lengthMs: SHORT_MS });
-    const locker = new pg.Client({ connectionString: database.superuserUrl });
-    await locker.connect();
-    await locker.query('begin');
-    // Unlike a row lock, a table lock takes no transaction id. Log readers of other tests would wait for such an id.
-    await locker.query('lock table leases in share row exclusive mode');
-    await waitUntil(() => !leader.leads());
-    expect(leader.turns[0]?.isHeld()).toBe(false);
-    expect(standby.turns).toEqual([]);
-    await locker.query('rollback');
-    await locker.end();
-    await waitUntil(() => leader.leads() || standby.leads());
-  });
-
-  test('ends if another process has acquired it', async () => {
-    const leader = contend({ lengthMs: SHORT_MS });
-    await waitUntil(leader.leads);
-    await query('update leases set held = held + 1, drawn = drawn + 1 where name = $1', [name]);
-    await waitUntil(() => leader.problems.length > 0);
-    expect(leader.turns[0]?.isHeld()).toBe(false);
-    expect(leader.problems).toEqual([`${name} does not hold its lease; retrying`]);
-  });
 });
 
 describe('a leader that cannot work', () => {
-  test('leaves its lease to a standby if a task reports it', async () => {
-    const failure = Promise.withResolvers<void>();
-    const leader = contend({ beside: () => failure.promise });
-    await waitUntil(leader.leads);
-    const standby = contend();
-    failure.reject(new StalledLeaderError('the disk is full'));
-    await waitUntil(standby.leads);
-    expect([leader.status.unable, standby.status.unable]).toEqual([[name], []]);
-  });
-
   const fails: WorkProbe = () => Promise.reject(new Error('the pool cannot connect'));
   const works: WorkProbe = async () => new Map();
 

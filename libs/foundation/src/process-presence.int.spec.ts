@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { WRITE_CONTRACT } from '#eventstore';
-import { StoreUnavailableError } from '#kernel';
 import { createMigratedDatabase, NetworkLink, replaceDelays, type TestDatabase, waitUntil } from '#testing';
+import { presenceContract } from '../../testing/src/contracts/presence.ts';
 import { findStaleProcesses, ProcessPresence } from './process-presence.ts';
 import { StartDeadline } from './start-deadline.ts';
 import { StartError } from './start-error.ts';
@@ -102,6 +102,48 @@ async function openSlowLink() {
   return { link, start };
 }
 
+presenceContract('in PostgreSQL', async () => {
+  const sendHeartbeats = holdHeartbeats();
+  const get = (id: string) => present.find((each) => each.id === id) as ProcessPresence;
+  const age = "update processes set ends_at = now() - interval '25 hours' where id = $1";
+  return {
+    join: async () => {
+      const joined = await appear(LONG_MS);
+      return {
+        id: joined.id,
+        getProcessId: () => joined.getProcessId(),
+        get isDatabaseWritable() {
+          return joined.isDatabaseWritable;
+        },
+        close: () => {
+          present = present.filter((each) => each !== joined);
+          return joined.close();
+        },
+      };
+    },
+    findStaleProcesses: dead,
+    sendHeartbeats: async (condition) => {
+      sendHeartbeats();
+      await waitUntil(condition);
+    },
+    disconnect: async (id) => {
+      await disconnect(get(id));
+      await waitUntil(async () => (await dead()).length > 0);
+    },
+    interruptHeartbeats: async (id) => {
+      await cutOff(get(id));
+      sendHeartbeats();
+      await waitUntil(() => problems.length > 0);
+      expect(problems).toEqual(['heartbeat failed; retrying']);
+      await reconnect();
+      return async () => {}; // no heartbeat is sent until the test says so
+    },
+    expire: (id) => expire(get(id)),
+    age: async (id) => void (await pool.query(age, [id])),
+    hasRow: async (id) => (await pool.query('select from processes where id = $1', [id])).rowCount === 1,
+  };
+});
+
 describe('a process', () => {
   test('is registered from the start under its own id', async () => {
     const [one, other] = [await appear(), await appear()];
@@ -122,33 +164,6 @@ describe('a process', () => {
     expect(one.getProcessId()).toBe(one.id);
   });
 
-  test('seems dead from the loss of its connection until it has another one', async () => {
-    const sendHeartbeats = holdHeartbeats();
-    const [one, other] = [await appear(LONG_MS), await appear(LONG_MS)];
-    await disconnect(one);
-    await waitUntil(async () => (await dead()).length === 1);
-    expect(await dead()).not.toContain(other.id);
-    sendHeartbeats();
-    await waitUntil(async () => (await dead()).length === 0);
-    expect(one.getProcessId()).toBe(one.id);
-  });
-
-  test('cannot own new holds after the expiry of its row until the row is renewed', async () => {
-    const sendHeartbeats = holdHeartbeats();
-    const one = await appear(LONG_MS);
-    await cutOff(one);
-    sendHeartbeats();
-    await waitUntil(() => problems.length > 0);
-    expect([one.getProcessId(), one.isDatabaseWritable]).toEqual([one.id, false]);
-    await reconnect();
-    await expire(one);
-    expect(() => one.getProcessId()).toThrow(StoreUnavailableError);
-    expect([await dead(), problems[0]]).toEqual([[one.id], 'heartbeat failed; retrying']);
-    sendHeartbeats();
-    await waitUntil(async () => (await dead()).length === 0 && one.isDatabaseWritable);
-    expect(one.getProcessId()).toBe(one.id);
-  });
-
   test('ends its row and its connection when its presence is closed', async () => {
     const one = await appear();
     present = [];
@@ -156,14 +171,6 @@ describe('a process', () => {
     expect(await dead()).toEqual([one.id]);
     const open = 'select from pg_stat_activity where application_name = $1';
     await waitUntil(async () => (await pool.query(open, [`countinghouse-${one.id}/${WRITE_CONTRACT}`])).rowCount === 0);
-  });
-
-  test('is removed by the start of another process if it has been dead for more than a day', async () => {
-    const row = 'insert into processes (id, backend, ends_at) values ($1, 0, now() - $2::interval)';
-    await pool.query(row, ['gateway-old', '25 hours']);
-    await pool.query(row, ['gateway-yesterday', '23 hours']);
-    await appear();
-    expect(await dead()).toEqual(['gateway-yesterday']);
   });
 
   test('is registered although the database responds more slowly than the first attempts wait', async () => {

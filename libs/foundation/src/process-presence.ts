@@ -4,10 +4,10 @@
  * killed or lost its host is found by its row: it has expired, or the server process in it no longer exists.
  */
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { StoreUnavailableError } from '#kernel';
+import { StoreUnavailableError, type Timers } from '#kernel';
 import { openPool } from '#postgres';
+import { nodeTimers } from '#runtime';
 import { toProcessConnectionName } from './running-contracts.ts';
 import type { StartDeadline } from './start-deadline.ts';
 
@@ -36,44 +36,47 @@ export const presenceMigrations = [
   },
 ] as const;
 
-export interface PresenceOptions {
-  readonly databaseUrl: string;
-  /** Such as `gateway`; the prefix of the process id. */
-  readonly role: string;
+/** The rows of processes that all processes share. Times are those of the database. */
+export interface PresenceTable {
+  /** Registers a process, or extends its row. */
+  record(id: string, durationMs: number): Promise<void>;
+  /** Returns whether the database has disk space. */
+  hasDiskSpace(): Promise<boolean>;
+  /** Ends a row, so that other processes need not wait until it expires. */
+  end(id: string): Promise<void>;
+  /** Removes the rows of processes that have long been dead. */
+  removeOld(): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface HeartbeatOptions {
   reportError(problem: string, error: unknown): void;
   /** How long the process counts as alive without a heartbeat. */
   readonly durationMs?: number;
+}
+
+export interface PresenceOptions extends HeartbeatOptions {
+  readonly databaseUrl: string;
+  /** Such as `gateway`; the prefix of the process id. */
+  readonly role: string;
   /** Until then, `start` retries while the database does not respond. */
   readonly startDeadline: StartDeadline;
 }
 
 export class ProcessPresence {
-  readonly id: string;
   private readonly durationMs: number;
-  /** One connection that stays open: its existence shows other processes that this process is alive. */
-  private readonly pool: pg.Pool;
   private readonly stopController = new AbortController();
   private presentUntil = Number.NEGATIVE_INFINITY;
   private canWrite = true;
   private heartbeat: Promise<void> = Promise.resolve();
 
-  /** @param timeoutMs maximum time for connecting and for a query */
   private constructor(
-    private readonly options: PresenceOptions,
-    timeoutMs: number,
+    readonly id: string,
+    private readonly table: PresenceTable,
+    private readonly timers: Timers,
+    private readonly options: HeartbeatOptions,
   ) {
-    const { databaseUrl, role, durationMs = PRESENCE_DURATION_MS } = options;
-    this.id = `${role}-${randomUUID().slice(0, ID_LENGTH)}`;
-    this.durationMs = durationMs;
-    this.pool = openPool({
-      connectionString: databaseUrl,
-      name: toProcessConnectionName(this.id),
-      max: 1,
-      allowsUnlimitedIdle: true,
-      connectTimeoutMs: timeoutMs,
-      queryTimeoutMs: timeoutMs,
-      options: LOW_WORK_MEM_OPTION,
-    });
+    this.durationMs = options.durationMs ?? PRESENCE_DURATION_MS;
   }
 
   /**
@@ -87,17 +90,28 @@ export class ProcessPresence {
     let timeoutMs = durationMs / HEARTBEATS_PER_PRESENCE / 2;
     return startDeadline.waitFor('the registration of this process in the database', () => {
       timeoutMs = Math.min(timeoutMs * 2, durationMs);
-      return ProcessPresence.register(options, timeoutMs);
+      const id = `${options.role}-${randomUUID().slice(0, ID_LENGTH)}`;
+      return ProcessPresence.register(id, new PostgresPresenceTable(options, id, timeoutMs), nodeTimers, options);
     });
   }
 
-  private static async register(options: PresenceOptions, timeoutMs: number): Promise<ProcessPresence> {
-    const presence = new ProcessPresence(options, timeoutMs);
+  /**
+   * Registers a process, and starts its heartbeats.
+   * @param id unique among all runs of all processes
+   * @throws any error of the table, which is then closed
+   */
+  static async register(
+    id: string,
+    table: PresenceTable,
+    timers: Timers,
+    options: HeartbeatOptions,
+  ): Promise<ProcessPresence> {
+    const presence = new ProcessPresence(id, table, timers, options);
     try {
-      await presence.pool.query(`delete from public.processes where ends_at < now() - interval '${RETENTION}'`);
+      await table.removeOld();
       await presence.recordPresence();
     } catch (error) {
-      await presence.pool.end();
+      await table.close();
       throw error;
     }
     presence.heartbeat = presence.sendHeartbeats();
@@ -109,7 +123,7 @@ export class ProcessPresence {
    * @throws StoreUnavailableError if heartbeats have failed for so long that the row has expired or is about to expire
    */
   getProcessId(): string {
-    if (performance.now() < this.presentUntil) return this.id;
+    if (this.timers.now() < this.presentUntil) return this.id;
     throw new StoreUnavailableError('the presence of this process has expired');
   }
 
@@ -122,17 +136,15 @@ export class ProcessPresence {
   async close(): Promise<void> {
     this.stopController.abort();
     await this.heartbeat;
-    const end = 'update public.processes set ends_at = clock_timestamp() where id = $1';
-    await this.pool.query(end, [this.id]).catch(() => {}); // the row expires by itself
-    await this.pool.end();
+    await this.table.end(this.id).catch(() => {}); // the row expires by itself
+    await this.table.close();
   }
 
   private async sendHeartbeats(): Promise<void> {
     const { signal } = this.stopController;
     for (;;) {
-      // the process is stopping
-      await delay(this.durationMs / HEARTBEATS_PER_PRESENCE, undefined, { signal }).catch(() => {});
-      if (signal.aborted) return;
+      await this.timers.sleep(this.durationMs / HEARTBEATS_PER_PRESENCE, { signal });
+      if (signal.aborted) return; // the process is stopping
       await this.recordPresence().catch((error) => {
         this.canWrite = false;
         this.options.reportError('heartbeat failed; retrying', error);
@@ -141,23 +153,49 @@ export class ProcessPresence {
   }
 
   private async recordPresence(): Promise<void> {
-    const sentAt = performance.now();
+    const sentAt = this.timers.now();
+    await this.table.record(this.id, this.durationMs);
+    // Measured from before the query was sent, so that this process stops relying on the row before the row expires.
+    this.presentUntil = sentAt + this.durationMs * TRUSTED_SHARE;
+    this.canWrite = await this.table.hasDiskSpace();
+  }
+}
+
+class PostgresPresenceTable implements PresenceTable {
+  /** One connection that stays open: its existence shows other processes that this process is alive. */
+  private readonly pool: pg.Pool;
+
+  /** @param timeoutMs maximum time for connecting and for a query */
+  constructor(
+    private readonly options: PresenceOptions,
+    id: string,
+    timeoutMs: number,
+  ) {
+    this.pool = openPool({
+      connectionString: options.databaseUrl,
+      name: toProcessConnectionName(id),
+      max: 1,
+      allowsUnlimitedIdle: true,
+      connectTimeoutMs: timeoutMs,
+      queryTimeoutMs: timeoutMs,
+      options: LOW_WORK_MEM_OPTION,
+    });
+  }
+
+  async record(id: string, durationMs: number): Promise<void> {
     await this.pool.query(
       `insert into public.processes (id, backend, ends_at)
        values ($1, pg_backend_pid(), clock_timestamp() + $2 * interval '1 ms')
        on conflict (id) do update set backend = excluded.backend, ends_at = excluded.ends_at`,
-      [this.id, this.durationMs],
+      [id, durationMs],
     );
-    // Measured from before the query was sent, so that this process stops relying on the row before the row expires.
-    this.presentUntil = sentAt + this.durationMs * TRUSTED_SHARE;
-    this.canWrite = await this.hasDiskSpace();
   }
 
   /**
    * Uses the same connection, and does not close it after an error: then other processes would consider this process
    * dead.
    */
-  private async hasDiskSpace(): Promise<boolean> {
+  async hasDiskSpace(): Promise<boolean> {
     const client = await this.pool.connect();
     try {
       await client.query(DISK_SPACE_PROBE);
@@ -168,6 +206,18 @@ export class ProcessPresence {
     } finally {
       client.release();
     }
+  }
+
+  async end(id: string): Promise<void> {
+    await this.pool.query('update public.processes set ends_at = clock_timestamp() where id = $1', [id]);
+  }
+
+  async removeOld(): Promise<void> {
+    await this.pool.query(`delete from public.processes where ends_at < now() - interval '${RETENTION}'`);
+  }
+
+  async close(): Promise<void> {
+    await this.pool.end();
   }
 }
 

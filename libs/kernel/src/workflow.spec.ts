@@ -3,9 +3,9 @@ import { describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
 import { type Lease, LeaseLostError, StoreUnavailableError } from '#kernel';
 import { createDeciderTest, createWorkflowTest } from '../../testing/src/given-when-then.ts';
-import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 import { ParcelWorld, ProcessKilledError } from '../../testing/src/scenarios/parcel-world.ts';
 import { type ParcelEvent, parcels } from '../../testing/src/scenarios/parcels.ts';
+import { MemoryWorkflowSchedule } from '../../testing/src/simulation/memory-workflow-schedule.ts';
 
 const at = '2026-11-20T12:00:00.000Z';
 const ordered: ParcelEvent = { type: 'ParcelOrdered', data: { at } };

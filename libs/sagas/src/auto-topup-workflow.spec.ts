@@ -43,7 +43,7 @@ import { createTestRuntime } from '#testing';
 import { LightningNode } from '../../../apps/sandbox/src/lightning/node.ts';
 import { FakeClock, followClock } from '../../testing/src/fake-clock.ts';
 import { sampleCases } from '../../testing/src/sample-cases.ts';
-import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
+import { MemoryWorkflowSchedule } from '../../testing/src/simulation/memory-workflow-schedule.ts';
 
 const SECOND = 1_000;
 const ACCOUNT = '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11';

@@ -21,7 +21,7 @@ import { runChallengeWorkflow } from '#sagas';
 import { createTestRuntime } from '#testing';
 import { FakeClock, followClock } from '../../testing/src/fake-clock.ts';
 import { createIssuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
-import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
+import { MemoryWorkflowSchedule } from '../../testing/src/simulation/memory-workflow-schedule.ts';
 import { TEST_CAUSE } from '../../testing/src/test-cause.ts';
 
 const SECOND = 1_000;

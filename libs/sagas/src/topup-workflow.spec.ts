@@ -28,8 +28,8 @@ import {
 import { runTopupWorkflow } from '#sagas';
 import { createTestRuntime } from '#testing';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
-import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
 import { createFullPayment, createIssuedInvoice } from '../../testing/src/scenarios/top-ups.ts';
+import { MemoryWorkflowSchedule } from '../../testing/src/simulation/memory-workflow-schedule.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

@@ -55,7 +55,7 @@ import { createVideo } from '../../../apps/sandbox/src/media/files/videos.ts';
 import { FakeClock, followClock } from '../../testing/src/fake-clock.ts';
 import { sampleCases } from '../../testing/src/sample-cases.ts';
 import { createIssuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';
-import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
+import { MemoryWorkflowSchedule } from '../../testing/src/simulation/memory-workflow-schedule.ts';
 
 const SECOND = 1_000;
 const ACCOUNT = '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11';

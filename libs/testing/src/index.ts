@@ -1,6 +1,5 @@
 export { eventStoreContract, type OpenedStore } from './contracts/event-store.ts';
 export { fileStoreContract } from './contracts/file-store.ts';
-export { idempotencyStoreContract } from './contracts/idempotency-store.ts';
 export {
   type OpenBackend,
   type PaymentCapability,

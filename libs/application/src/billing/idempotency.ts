@@ -123,8 +123,9 @@ export class IdempotencyService {
    */
   async claim(request: IdempotentRequest, payer: Payer): Promise<ClaimedRequest | RepeatedResponse> {
     const claim = await this.claimKey(request);
-    // The hold of an unknown payer will be rejected.
-    if (claim === undefined) return { payer, complete: async () => {}, markDelivered: async () => {} };
+    const unclaimed = { complete: async () => {}, markDelivered: async () => {} };
+    if (claim === undefined) return { payer, ...unclaimed };
+    if (claim === 'unknown_payer') return { payer: this.createUnknownPayer(payer), ...unclaimed };
     if ('body' in claim) return claim;
     const retryPayer = claim.isRetry ? request.createRetryPayer?.() : undefined;
     return this.createClaimedRequest(claim, retryPayer ?? payer, request);
@@ -137,18 +138,23 @@ export class IdempotencyService {
    */
   async claimCreation(request: IdempotentRequest): Promise<Pick<ClaimedRequest, 'complete'> | RepeatedResponse> {
     const claim = await this.claimKey(request);
-    if (claim === undefined) return { complete: async () => {} };
+    if (claim === undefined || claim === 'unknown_payer') return { complete: async () => {} };
     if ('body' in claim) return claim;
     const isCreated = (response?: SavedHttpResponse) => response !== undefined && response.status < 300;
     return { complete: (response) => this.end(claim, response && isCreated(response) ? response : 'unpaid') };
   }
 
-  /** Returns the claim of a request, or the response of an earlier one; undefined if the request has no claim. */
-  private async claimKey(request: IdempotentRequest): Promise<OwnClaim | RepeatedResponse | undefined> {
+  /**
+   * Returns the claim of a request, or the response of an earlier one; undefined if the request has no claim. Nothing is
+   * stored for an unknown payer, because anyone can invent one.
+   */
+  private async claimKey(
+    request: IdempotentRequest,
+  ): Promise<OwnClaim | RepeatedResponse | 'unknown_payer' | undefined> {
     const { events, store, secrets, clock } = this.dependencies;
     const { payer, lifetimeSeconds } = request;
     const head = await events.readHead(payer);
-    if (head === undefined) return undefined;
+    if (head === undefined) return 'unknown_payer';
     const digest = await secrets.hashContentWithOldestKey('idempotent request ', request.fingerprint);
     const claim: OwnClaim = {
       payer,
@@ -300,6 +306,17 @@ export class IdempotencyService {
     if (lifetimeSeconds === undefined) throw responseLostError(source);
     await mapStoreErrors(this.dependencies.store.end(existing, 'unpaid'));
     throw inProgressError(source);
+  }
+
+  /**
+   * The hold of an unknown payer is rejected. If it is placed after all, the payer has just been created, or the event
+   * store had returned outdated data: then the request is not served, because other requests may have the same key.
+   */
+  private createUnknownPayer(payer: Payer): Payer {
+    const confirm = async () => {
+      throw new StoreUnavailableError('the owner of an idempotency key was unknown');
+    };
+    return new IdempotentPayer(payer, { confirm, renew: async () => {} }, this.dependencies.runtime);
   }
 
   private createClaimedRequest(

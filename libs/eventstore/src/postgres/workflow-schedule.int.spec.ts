@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { PostgresCheckpoints, PostgresEventStore, PostgresWorkflowSchedule } from '#eventstore';
 import { workflowScheduleContract } from '../../../testing/src/contracts/workflow-schedule.ts';
-import { MemoryWorkflowSchedule } from '../../../testing/src/scenarios/memory-workflow-schedule.ts';
 import { ParcelWorld, ProcessKilledError } from '../../../testing/src/scenarios/parcel-world.ts';
 import { createMigratedDatabase, type TestDatabase } from '../../../testing/src/world/test-database.ts';
 
@@ -18,7 +17,6 @@ afterAll(async () => {
   await database.drop();
 });
 
-workflowScheduleContract('in memory', async () => new MemoryWorkflowSchedule());
 workflowScheduleContract('in PostgreSQL', async () => {
   await pool.query('truncate es.due');
   return new PostgresWorkflowSchedule(pool);

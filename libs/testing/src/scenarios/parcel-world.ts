@@ -6,11 +6,11 @@ import {
   type EventStore,
   type Lease,
   type Runtime,
-  START_POSITION,
   startWorkflow,
   type WorkflowDependencies,
   type WorkflowSchedule,
 } from '#kernel';
+import { MemoryCheckpoints } from '../simulation/memory-checkpoints.ts';
 import { TEST_CAUSE } from '../test-cause.ts';
 import { createTestRuntime } from '../test-runtime.ts';
 import { type ParcelCommand, type ParcelEvent, type ParcelStep, parcels } from './parcels.ts';
@@ -21,14 +21,6 @@ export class ProcessKilledError extends Error {}
 interface ParcelWorldOptions {
   readonly checkpoints: CheckpointStore;
   readonly sleep: Runtime['sleep'];
-}
-
-function createMemoryCheckpoints(): CheckpointStore {
-  const positions = new Map<string, bigint>();
-  return {
-    load: async (reader) => positions.get(reader) ?? START_POSITION,
-    save: async (reader, position) => void positions.set(reader, position),
-  };
 }
 
 /** The parts of the parcel tests that outlive a process, with a record of what happened. */
@@ -51,7 +43,7 @@ export class ParcelWorld {
   constructor(
     readonly store: EventStore,
     readonly due: WorkflowSchedule,
-    { checkpoints = createMemoryCheckpoints(), sleep = () => setImmediate() }: Partial<ParcelWorldOptions> = {},
+    { checkpoints = new MemoryCheckpoints(), sleep = () => setImmediate() }: Partial<ParcelWorldOptions> = {},
   ) {
     this.checkpoints = checkpoints;
     this.sleep = sleep;

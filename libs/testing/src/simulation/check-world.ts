@@ -23,8 +23,10 @@ export interface RuleViolation {
 const OWED_AFTER: ReadonlySet<string> = new Set(['client_disconnected', 'hold_used_up']);
 /** How long the holds of a process that is gone may stay open. */
 const MAX_SWEEP_MS = 60_000;
-/** A process that was suspended for less has not lost its holds. */
-const MIN_DEAD_MS = 14_000;
+/** A process that sent no heartbeat for less has not lost its holds: it must seem dead in all checks for so long. */
+const MIN_DEAD_MS = 10_000;
+/** How long a process takes to stop once nothing fails any more. */
+const MAX_STOP_MS = 120_000;
 const STATE_READ_MS = 30_000;
 const ACCOUNT_PREFIX = 'account-';
 
@@ -93,6 +95,7 @@ class WorldCheck {
       this.checkHold(event, this.events[i + 1]);
     });
     this.checkPayments();
+    this.checkStops();
     for (const { process, problem, error } of world.bugs)
       this.report('no error is a bug', `${process}: ${problem}: ${error}`);
     for (const { process, problem } of world.reports)
@@ -171,8 +174,12 @@ class WorldCheck {
   }
 
   private get isWithoutFaults(): boolean {
-    const { storeFaults, outages, steps } = this.world.plan;
-    const hasFailures = outages.length > 0 || steps.some(({ step }) => step === 'suspend' || step === 'stop');
+    const { storeFaults, outages, databaseFaults, databaseOutages, steps } = this.world.plan;
+    const hasFailures =
+      outages.length > 0 ||
+      databaseFaults > 0 ||
+      databaseOutages.length > 0 ||
+      steps.some(({ step }) => step === 'suspend' || step === 'stop');
     return (
       !hasFailures &&
       Object.keys(NO_STORE_FAULTS).every((fault) => storeFaults[fault as keyof typeof storeFaults] === 0)
@@ -222,6 +229,13 @@ class WorldCheck {
     }
   }
 
+  private checkStops(): void {
+    const { processes, faultsEndMs, time } = this.world;
+    for (const process of processes)
+      if (process.stopSignal.aborted && !process.hasEnded && time.nowMs > faultsEndMs + MAX_STOP_MS)
+        this.report('a process that stops ends', process.name);
+  }
+
   /** What a provider bills is in the ledger, unless the process that knew of it is gone, or has reported it as lost. */
   private checkBill({ step, process }: SentRequest): void {
     const { provider, reports } = this.world;
@@ -250,9 +264,9 @@ class WorldCheck {
       next?.type === 'ChargeAbsorbed' && next.stream === stream && (next.data as EventData).holdId === holdId;
     if (type !== 'HoldExpired' || isAbsorbed) return;
     const atMs = this.world.toMs(recordedAt);
-    const absenceMs = request.process.getAbsenceMs(this.heldAtMs.get(holdId) ?? 0, atMs);
-    if (absenceMs < MIN_DEAD_MS)
-      this.report('a hold expires only without its process', `${holdId} of ${request.process.name}: ${absenceMs} ms`);
+    const gapMs = request.process.getHeartbeatGapMs(this.heldAtMs.get(holdId) ?? 0, atMs);
+    if (gapMs < MIN_DEAD_MS)
+      this.report('a hold expires only without its process', `${holdId} of ${request.process.name}: ${gapMs} ms`);
     const { endedAtMs } = request.process;
     const untilMs = Math.max(endedAtMs ?? atMs, this.world.faultsEndMs) + MAX_SWEEP_MS;
     if (atMs > untilMs) this.report('the money of a dead process is soon free', `${holdId}: at ${atMs} ms`);
@@ -271,7 +285,7 @@ class WorldCheck {
     };
     this.compareWithAudit(stream, folded);
     compare('decoded', accountCodec.decode(JSON.parse(JSON.stringify(accountCodec.encode(folded))) as never));
-    const snapshot = world.snapshots.saved.get(`${accountCodec.version} ${stream}`);
+    const snapshot = await world.snapshots.load(stream, accountCodec.version);
     if (snapshot) {
       const restored = accountCodec.decode(snapshot.state as never);
       compare('from its snapshot', fold(accountDecider, restored, events.slice(snapshot.revision - NO_STREAM)));

@@ -1,18 +1,28 @@
-import { idempotencyStoreContract } from '#testing';
+import { expect, test } from '@jest/globals';
+import { idempotencyStoreContract } from '../contracts/idempotency-store.ts';
 import { MemoryIdempotencyStore } from './memory-idempotency-store.ts';
 
-idempotencyStoreContract('the memory store', async () => {
-  const nowMs = 1_000_000;
-  const store = new MemoryIdempotencyStore(() => nowMs, 60_000);
-  const getRow = ({ payer, key }: { readonly payer: string; readonly key: string }) =>
-    store.rows.get(`${payer} ${key}`);
+idempotencyStoreContract('in memory', async ({ confirmedLeaseMs, files }) => {
+  let nowMs = 0;
   return {
-    store,
-    getLeaseSeconds: async (claim) => ((getRow(claim)?.leasedUntilMs ?? 0) - nowMs) / 1_000,
-    expire: async (claim) => {
-      const row = getRow(claim);
-      if (row) row.expiresAtMs = nowMs;
+    store: new MemoryIdempotencyStore(() => nowMs, confirmedLeaseMs, files),
+    passTime: async (milliseconds) => {
+      nowMs += milliseconds;
     },
-    close: async () => {},
   };
+});
+
+test('a lease and a lifetime end exactly on time', async () => {
+  let nowMs = 1_000;
+  const store = new MemoryIdempotencyStore(() => nowMs, 60_000);
+  const claim = { payer: 'p', key: 'k', request: 'r', requestId: 'a', revision: 1, owner: 'a', lifetimeSeconds: 20 };
+  await store.claim(claim);
+  nowMs = 10_999;
+  expect(await store.find(claim)).toMatchObject({ isRunning: true });
+  nowMs = 11_000;
+  expect(await store.find(claim)).toMatchObject({ isRunning: false });
+  nowMs = 20_999;
+  expect(await store.claim({ ...claim, owner: 'b' })).toBeUndefined();
+  nowMs = 21_000;
+  expect(await store.claim({ ...claim, owner: 'b' })).toBe(0);
 });

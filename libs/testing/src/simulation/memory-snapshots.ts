@@ -1,18 +1,29 @@
 import type { Snapshot, SnapshotStore } from '#kernel';
 
-/** Snapshots of any revision, as they are saved. */
+interface SavedSnapshot extends Omit<Snapshot, 'state'> {
+  readonly version: string;
+  /** JSON, as in the database, so that no two processes share an object. */
+  readonly state: string;
+}
+
+/** Snapshots in memory, one for each stream. An earlier one never replaces a later one of the same version. */
 export class MemorySnapshots implements SnapshotStore {
-  readonly saved = new Map<string, Snapshot>();
+  private readonly saved = new Map<string, SavedSnapshot>();
 
   async load(stream: string, version: string): Promise<Snapshot | undefined> {
-    return this.saved.get(`${version} ${stream}`);
+    const saved = this.saved.get(stream);
+    if (saved?.version !== version) return undefined;
+    const { revision, position, lastEventId, state } = saved;
+    return { revision, position, lastEventId, state: JSON.parse(state) };
   }
 
-  async save(stream: string, version: string, snapshot: Snapshot): Promise<void> {
-    this.saved.set(`${version} ${stream}`, structuredClone(snapshot));
+  async save(stream: string, version: string, { state, ...head }: Snapshot): Promise<void> {
+    const existing = this.saved.get(stream);
+    if (existing?.version === version && existing.revision >= head.revision) return;
+    this.saved.set(stream, { ...head, version, state: JSON.stringify(state) });
   }
 
   async drop(stream: string): Promise<void> {
-    for (const key of this.saved.keys()) if (key.endsWith(` ${stream}`)) this.saved.delete(key);
+    this.saved.delete(stream);
   }
 }

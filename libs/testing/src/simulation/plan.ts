@@ -75,9 +75,9 @@ export type OperatorStep =
 
 export type Step = OperatorStep | RequestStep | TopupStep | FailureStep;
 
-/** A process fails, and runs again after a while. */
+/** A process fails, and runs again after a while; or its connections to the database end. */
 export interface FailureStep extends Timed {
-  readonly step: 'kill' | 'stop' | 'suspend';
+  readonly step: 'kill' | 'loseHost' | 'stop' | 'suspend' | 'disconnect';
   readonly role: 'gateway' | 'leader';
   readonly index: number;
   readonly lengthMs: number;
@@ -107,9 +107,10 @@ export interface Plan {
   readonly cacheBytes: number;
   readonly storeFaults: StoreFaults;
   readonly paymentFaults: PaymentFaults;
-  /** How often calls of the database fail that has schedules and checkpoints, from 0 to 1. */
+  /** How often calls of the database fail, from 0 to 1. It has all but events, snapshots and what is subscribed to. */
   readonly databaseFaults: number;
   readonly outages: readonly Outage[];
+  readonly databaseOutages: readonly Outage[];
   readonly steps: readonly Step[];
 }
 
@@ -120,7 +121,7 @@ export const TOKEN_PRICE = 20_000_000n;
 const MAX_SKEW_MS = 1_500;
 const OPENED_BY_MS = 2_000;
 /** After this time a process that is suspended seems dead to the others. */
-const LONG_FAILURE_MS = 15_000;
+const LONG_FAILURE_MS = 20_000;
 const MAX_FAILURE_MS = 60_000;
 /** Time before midnight, and around it, in the plans that start shortly before. */
 const MIDNIGHT_MS = 60_000;
@@ -134,14 +135,25 @@ export function createPlan(seed: string): Plan {
   const leaders = chance.integer(1, 2, 'leaders');
   const accounts = Array.from({ length: chance.integer(1, 4, 'accounts') }, (_, i) => `account${i}`);
   const isBeforeMidnight = chance.isTrue(0.3, 'midnight');
-  const failures = createFailures(chance.derive('failures'), durationMs, { gateways, leaders });
-  const eventfulMs = failures.map(({ atMs }) => atMs - chance.between(0, 20_000, `before ${atMs}`));
+  const isFocused = chance.isTrue(0.25, 'focused');
+  const failures = isFocused
+    ? [createSuspension(chance.derive('suspension'), durationMs, gateways)]
+    : createFailures(chance.derive('failures'), durationMs, { gateways, leaders });
+  const failuresMs = failures.map(({ atMs }) => atMs);
+  const eventfulMs = failuresMs.map((atMs) => atMs - chance.chooseScaled(10, 20_000, `before ${atMs}`));
   const returnsMs = failures.map(({ atMs, lengthMs }) => atMs + lengthMs);
   eventfulMs.push(...returnsMs);
   if (isBeforeMidnight) eventfulMs.push(MIDNIGHT_MS - AROUND_MIDNIGHT_MS, MIDNIGHT_MS - AROUND_MIDNIGHT_MS / 2);
   const steps = [
     ...accounts.flatMap((account) =>
-      createAccountSteps(account, { chance: chance.derive(account), durationMs, gateways, eventfulMs }),
+      createAccountSteps(account, {
+        chance: chance.derive(account),
+        durationMs,
+        gateways,
+        eventfulMs,
+        failuresMs,
+        isFocused,
+      }),
     ),
     ...failures,
   ];
@@ -158,7 +170,8 @@ export function createPlan(seed: string): Plan {
     storeFaults: createFaults(NO_STORE_FAULTS, chance.derive('store')),
     paymentFaults: createFaults(NO_PAYMENT_FAULTS, chance.derive('payments')),
     databaseFaults: chance.isTrue(0.3, 'database') ? chance.chooseSkewed(0.002, 0.2, 'database faults') : 0,
-    outages: createOutages(chance.derive('outages'), durationMs, returnsMs),
+    outages: createOutages(chance.derive('outages'), durationMs, { returnsMs, isFocused }),
+    databaseOutages: createOutages(chance.derive('database outages'), durationMs, { returnsMs, isFocused }),
     steps: steps.toSorted((a, b) => a.atMs - b.atMs),
   };
 }
@@ -172,17 +185,35 @@ function createFaults<Faults extends object>(none: Faults, chance: Chance): Faul
 }
 
 /** Some outages last until a process has returned. */
-function createOutages(chance: Chance, durationMs: number, returnsMs: readonly number[]): readonly Outage[] {
+function createOutages(
+  chance: Chance,
+  durationMs: number,
+  { returnsMs, isFocused }: { readonly returnsMs: readonly number[]; readonly isFocused: boolean },
+): readonly Outage[] {
   const count = chance.isTrue(0.35, 'any') ? chance.integer(1, 3, 'count') : 0;
   return Array.from({ length: count }, (_, i) => {
-    const isEventful = returnsMs.length > 0 && chance.isTrue(0.4, `${i} eventful`);
+    const isEventful = returnsMs.length > 0 && chance.isTrue(isFocused ? 0.9 : 0.4, `${i} eventful`);
+    const returnMs = isEventful ? chance.pick(returnsMs, `${i} event`) : 0;
     const beginsMs = isEventful
-      ? chance.pick(returnsMs, `${i} event`) - chance.between(0, 20_000, `${i} before`)
+      ? returnMs - chance.between(0, 20_000, `${i} before`)
       : chance.between(OPENED_BY_MS, durationMs, `${i} from`);
     const fromMs = Math.max(Math.round(beginsMs), OPENED_BY_MS);
-    const untilMs = fromMs + Math.round(chance.chooseSkewed(200, 60_000, `${i} length`));
+    const untilMs = isEventful
+      ? Math.max(returnMs, fromMs) + Math.round(chance.chooseScaled(10, 10_000, `${i} after`))
+      : fromMs + Math.round(chance.chooseSkewed(200, 60_000, `${i} length`));
     return { fromMs, untilMs, mode: chance.pick(['refusing', 'frozen'], `${i} mode`) };
   });
+}
+
+/** A gateway is suspended for so long that it seems dead. */
+function createSuspension(chance: Chance, durationMs: number, gateways: number): FailureStep {
+  return {
+    atMs: Math.round(chance.between(OPENED_BY_MS, durationMs / 2, 'at')),
+    step: 'suspend',
+    role: 'gateway',
+    index: chance.integer(0, gateways - 1, 'index'),
+    lengthMs: Math.round(chance.between(LONG_FAILURE_MS, MAX_FAILURE_MS, 'length')),
+  };
 }
 
 function createFailures(
@@ -196,7 +227,7 @@ function createFailures(
     const count = role === 'leader' ? leaders : gateways;
     return {
       atMs: Math.round(chance.between(OPENED_BY_MS, durationMs, `${i} at`)),
-      step: chance.pick(['kill', 'kill', 'stop', 'suspend'] as const, `${i} step`),
+      step: chance.pick(['kill', 'loseHost', 'stop', 'suspend', 'suspend', 'disconnect'] as const, `${i} step`),
       role,
       index: chance.integer(0, count - 1, `${i} index`),
       lengthMs: Math.round(
@@ -214,6 +245,9 @@ interface AccountContext {
   readonly gateways: number;
   /** Times at which something happens that requests should meet. */
   readonly eventfulMs: readonly number[];
+  readonly failuresMs: readonly number[];
+  /** Whether most happens around one suspension: what others do for a gateway that seems dead meets its return. */
+  readonly isFocused: boolean;
 }
 
 function createAccountSteps(account: string, { chance, ...context }: AccountContext): readonly Step[] {
@@ -239,12 +273,14 @@ function createAccountSteps(account: string, { chance, ...context }: AccountCont
     const amount = toAmount(chance.between(-0.5, 0.5, `adjustment ${i}`));
     steps.push({ atMs: at(`adjustment ${i} at`), step: 'adjust', account, id: `${account}-adjustment${i}`, amount });
   }
-  for (let i = 0; keys.length > 0 && i < chance.integer(0, 3, 'changes'); i++) {
+  const requests = createRequests(account, { chance: chance.derive('requests'), ...context }, keys.length);
+  for (let i = 0; keys.length > 0 && i < chance.integer(0, 4, 'changes'); i++) {
     const change = chance.pick(
       [
         'revoke',
         'block',
         'unblock',
+        { limit: toAmount(chance.chooseSkewed(0.01, 1, `limit ${i}`)) },
         { limit: toAmount(chance.chooseSkewed(0.01, 1, `limit ${i}`)) },
         { limit: null },
         { reset: chance.pick<Reset>([null, 'daily', 'monthly'], `reset ${i}`) },
@@ -252,20 +288,25 @@ function createAccountSteps(account: string, { chance, ...context }: AccountCont
       `change ${i}`,
     );
     const key = chance.integer(0, keys.length - 1, `change ${i} key`);
-    steps.push({ atMs: at(`change ${i} at`), step: 'changeKey', account, key, change });
+    const timesMs = context.isFocused ? context.failuresMs : requests.map(({ atMs }) => atMs);
+    const isEventful = timesMs.length > 0 && chance.isTrue(0.6, `change ${i} eventful`);
+    const atMs = isEventful
+      ? chance.pick(timesMs, `change ${i} event`) + Math.round(chance.chooseScaled(1, MAX_SKEW_MS, `change ${i} after`))
+      : at(`change ${i} at`);
+    steps.push({ atMs, step: 'changeKey', account, key, change });
   }
-  return [...steps, ...createRequests(account, { chance: chance.derive('requests'), ...context }, keys.length)];
+  return [...steps, ...requests];
 }
 
 /** Requests arrive in bursts, as those of an agent do. */
 function createRequests(
   account: string,
-  { chance, durationMs, gateways, eventfulMs }: AccountContext,
+  { chance, durationMs, gateways, eventfulMs, isFocused }: AccountContext,
   keys: number,
 ): readonly Step[] {
   const bursts = chance.integer(1, 4, 'bursts');
   return Array.from({ length: bursts }, (_, burst) => {
-    const isEventful = eventfulMs.length > 0 && chance.isTrue(0.6, `${burst} eventful`);
+    const isEventful = eventfulMs.length > 0 && chance.isTrue(isFocused ? 0.9 : 0.6, `${burst} eventful`);
     const startMs = isEventful
       ? Math.max(chance.pick(eventfulMs, `${burst} event`), OPENED_BY_MS)
       : chance.between(OPENED_BY_MS, durationMs, `${burst} start`);

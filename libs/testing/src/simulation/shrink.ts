@@ -32,6 +32,10 @@ export async function shrinkPlan(plan: Plan, stillFails: StillFails, maxRuns = 4
     (from, outages) => ({ ...from, outages }),
   );
   await removeParts(
+    ({ databaseOutages }) => databaseOutages,
+    (from, databaseOutages) => ({ ...from, databaseOutages }),
+  );
+  await removeParts(
     ({ steps }) => steps,
     (from, steps) => ({ ...from, steps: selectPossible(steps) }),
   );

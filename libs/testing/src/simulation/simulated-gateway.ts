@@ -28,6 +28,7 @@ import type { ClientConnection } from '../../../application/src/billing/billing-
 import type { Order } from '../../../application/src/billing/order.ts';
 import type { Purchase } from '../../../application/src/billing/purchase.ts';
 import type { CreatedTopup } from '../../../application/src/topups/create-topup.ts';
+import type { ProcessPresence } from '../../../foundation/src/process-presence.ts';
 import { type Plan, type RequestStep, TOKEN_PRICE, type TopupStep } from './plan.ts';
 import type { PaymentNetwork } from './simulated-payments.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
@@ -72,8 +73,7 @@ export interface GatewayOptions {
   readonly network: PaymentNetwork;
   readonly idempotencyStore: IdempotencyStore;
   readonly plan: Pick<Plan, 'eventsPerSnapshot' | 'cacheBytes'>;
-  /** @throws StoreUnavailableError while others may consider this process dead */
-  getProcessId(): string;
+  readonly presence: ProcessPresence;
 }
 
 /** One run of a gateway: the product's billing, with a simulated provider. */
@@ -85,6 +85,7 @@ export class SimulatedGateway {
   private readonly provider: SimulatedProvider;
   private readonly createTopup: CreateTopupHandler;
   private readonly idempotency: IdempotencyService;
+  private readonly presence: ProcessPresence;
 
   constructor({ process, store, snapshots, provider, network, plan, ...options }: GatewayOptions) {
     const { runtime, clock } = process;
@@ -95,8 +96,15 @@ export class SimulatedGateway {
       cache: new StreamStateCache(cacheBytes),
       eventsPerSnapshot,
     });
-    const { idempotencyStore, getProcessId } = options;
-    const dependencies = { clock, getProcessId, events: store, runtime, riskLimits: RISK_LIMITS };
+    const { idempotencyStore, presence } = options;
+    this.presence = presence;
+    const dependencies = {
+      clock,
+      getProcessId: () => presence.getProcessId(),
+      events: store,
+      runtime,
+      riskLimits: RISK_LIMITS,
+    };
     this.payers = new PayerFactory(this.streams, dependencies, WAITING);
     this.idempotency = new IdempotencyService({
       store: idempotencyStore,
@@ -160,8 +168,10 @@ export class SimulatedGateway {
 
   /** Ends the requests that run, as a gateway does before it stops: those that do not end in time fail. */
   async stop(): Promise<void> {
+    this.process.stop();
     await this.engine.drain(DRAIN_TIMEOUT_MS);
     await withTimeout(this.process.runtime, WRITE_TIMEOUT_MS, this.payers.pendingWrites.waitUntilIdle(), () => {});
+    await this.presence.close();
   }
 
   private async complete(request: RequestStep, purchase: Purchase): Promise<void> {

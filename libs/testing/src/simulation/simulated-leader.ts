@@ -4,6 +4,7 @@ import { type Lease, pump, type SnapshotStore } from '#kernel';
 import { expireHolds } from '#sagas';
 import { holds } from '../../../projections/src/holds.ts';
 import type { MemoryLeases } from './memory-leases.ts';
+import type { MemoryPresence } from './memory-presence.ts';
 import { MemoryReadModel } from './memory-read-model.ts';
 import type { Plan } from './plan.ts';
 import { createRemote, type RemoteOptions } from './remote.ts';
@@ -17,8 +18,7 @@ export interface LeaderOptions {
   readonly leases: MemoryLeases;
   readonly database: RemoteOptions;
   readonly plan: Pick<Plan, 'eventsPerSnapshot'>;
-  /** Returns the processes whose heartbeats are missing. */
-  findStaleProcesses(): readonly string[];
+  readonly presence: MemoryPresence;
 }
 
 /** One run of a process that competes for the leases of workflows and sweeps. */
@@ -59,13 +59,16 @@ export class SimulatedLeader {
   private lead(name: string, work: (lease: Lease) => readonly Promise<void>[]): Promise<void> {
     const { process, leases, database } = this.options;
     const { runtime, stopSignal: signal } = process;
-    const { acquire, renew, release } = createRemote(`leases ${name}`, leases.open(process), process, database);
-    const openTable = () => ({ acquire, renew, release, close: async () => {} });
+    const openTable = (onLost: (error: unknown) => void) => {
+      const table = leases.open(process, onLost);
+      const { acquire, renew, release } = createRemote(`leases ${name}`, table, process, database);
+      return { acquire, renew, release, close: table.close };
+    };
     return competeForLease({ name, signal, reportError: runtime.reportError }, runtime, openTable, work);
   }
 
   private expireHolds({ signal }: Lease): Promise<void> {
-    const { process, findStaleProcesses } = this.options;
+    const { process, presence, database } = this.options;
     const rows = () => [...this.openHolds.rows.values()];
     return expireHolds(
       {
@@ -75,7 +78,7 @@ export class SimulatedLeader {
         findOverduePayers: async (at) => [
           ...new Set(rows().flatMap(({ payer, expires_at }) => (expires_at <= at ? [payer] : []))),
         ],
-        findStaleProcesses: async () => findStaleProcesses(),
+        findStaleProcesses: createRemote('presence', presence, process, database).findStaleProcesses,
         findPayersByOwner: async (owners) =>
           rows().flatMap(({ payer, owner }) => (owner !== null && owners.includes(owner) ? [{ payer, owner }] : [])),
       },

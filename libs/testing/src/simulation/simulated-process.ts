@@ -20,9 +20,10 @@ export class SimulatedProcess {
   readonly clock: Clock;
   /** When the process ended, in milliseconds since the start. */
   endedAtMs: number | undefined;
+  /** When heartbeats of the process succeeded, in milliseconds since the start. */
+  readonly heartbeatsMs: number[] = [];
   private wasKilled = false;
-  /** Times at which the process was suspended and resumed. */
-  private readonly suspensions: { readonly fromMs: number; untilMs: number }[] = [];
+  private hasLostHost = false;
   private isSuspended = false;
   /** What arrived while the process was suspended. */
   private arrived: (() => void)[] = [];
@@ -55,14 +56,13 @@ export class SimulatedProcess {
   }
 
   /**
-   * Returns for how long the process did not run: its longest suspension that ended after `fromMs`, by `atMs`, or endless
+   * Returns for how long the process sent no heartbeat: the longest time that ended after `fromMs`, by `atMs`, or endless
    * after its death.
    */
-  getAbsenceMs(fromMs: number, atMs: number): number {
+  getHeartbeatGapMs(fromMs: number, atMs: number): number {
     if (this.endedAtMs !== undefined && this.endedAtMs <= atMs) return Number.POSITIVE_INFINITY;
-    const current = this.suspensions.filter(({ untilMs }) => untilMs > fromMs);
-    const lengths = current.map((suspension) => Math.min(suspension.untilMs, atMs) - suspension.fromMs);
-    return Math.max(0, ...lengths);
+    const timesMs = [...this.heartbeatsMs.filter((timeMs) => timeMs < atMs), atMs];
+    return Math.max(0, ...timesMs.map((timeMs, i) => (timeMs > fromMs ? timeMs - (timesMs[i - 1] ?? timeMs) : 0)));
   }
 
   /** Aborts when the process begins to stop. */
@@ -70,9 +70,18 @@ export class SimulatedProcess {
     return this.closing.signal;
   }
 
-  /** Ends the process at once: nothing that it waits for reaches it any more. */
-  kill(): void {
+  /** Whether the servers that the process was connected to know that it has ended. */
+  get hasDisconnected(): boolean {
+    return this.hasEnded && !this.hasLostHost;
+  }
+
+  /**
+   * Ends the process at once: nothing that it waits for reaches it any more.
+   * @param losesHost whether its host is gone too, so that nobody ends its connections
+   */
+  kill({ losesHost = false }: { readonly losesHost?: boolean } = {}): void {
     this.wasKilled ||= !this.hasEnded;
+    this.hasLostHost ||= losesHost && !this.hasEnded;
     this.exit();
   }
 
@@ -89,13 +98,10 @@ export class SimulatedProcess {
 
   suspend(): void {
     this.isSuspended = true;
-    this.suspensions.push({ fromMs: this.options.time.nowMs, untilMs: Number.POSITIVE_INFINITY });
   }
 
   resume(): void {
     this.isSuspended = false;
-    const suspension = this.suspensions.at(-1);
-    if (suspension) suspension.untilMs = this.options.time.nowMs;
     for (const work of this.arrived.splice(0)) this.deliver(work);
   }
 

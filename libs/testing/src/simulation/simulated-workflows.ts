@@ -73,19 +73,6 @@ export function runPaymentWorkflows(
   return [...runTopupWorkflow(topups, lease), ...runChallengeWorkflow(shared, lease)];
 }
 
-/** Checkpoints of workflows in memory. */
-export class MemoryCheckpoints implements CheckpointStore {
-  private readonly positions = new Map<string, bigint>();
-
-  async load(reader: string): Promise<bigint> {
-    return this.positions.get(reader) ?? START_POSITION;
-  }
-
-  async save(reader: string, position: bigint): Promise<void> {
-    this.positions.set(reader, position);
-  }
-}
-
 /** The references of top-ups, folded from events. */
 export class TopupIndex {
   private readonly ids = new Map<string, string>();

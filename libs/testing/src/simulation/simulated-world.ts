@@ -5,16 +5,19 @@
 import { createStreams, getClaimLeaseMs, shareEventLoop } from '#application';
 import { CATEGORIES, EVENT_SCHEMA } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import { type EventStore, isProgrammingError, StoreUnavailableError, withUpcasting } from '#kernel';
+import { type EventStore, isProgrammingError, withUpcasting } from '#kernel';
 import type { CreatedTopup } from '../../../application/src/topups/create-topup.ts';
+import { ProcessPresence } from '../../../foundation/src/process-presence.ts';
 import { holds } from '../../../projections/src/holds.ts';
-import { MemoryWorkflowSchedule } from '../scenarios/memory-workflow-schedule.ts';
 import { Chance } from './chance.ts';
 import { FaultyEventStore, NO_STORE_FAULTS, StoreServer } from './faulty-event-store.ts';
+import { MemoryCheckpoints } from './memory-checkpoints.ts';
 import { MemoryIdempotencyStore } from './memory-idempotency-store.ts';
 import { MemoryLeases } from './memory-leases.ts';
+import { MemoryPresence } from './memory-presence.ts';
 import { MemoryReadModel } from './memory-read-model.ts';
 import { MemorySnapshots } from './memory-snapshots.ts';
+import { MemoryWorkflowSchedule } from './memory-workflow-schedule.ts';
 import { payInvoice } from './pay-invoice.ts';
 import type { FailureStep, Plan, RequestStep, Step, TopupStep } from './plan.ts';
 import { createRemote, type RemoteOptions } from './remote.ts';
@@ -25,12 +28,9 @@ import { NO_PAYMENT_FAULTS, PaymentNetwork } from './simulated-payments.ts';
 import { SimulatedProcess } from './simulated-process.ts';
 import { SimulatedProvider } from './simulated-provider.ts';
 import { SimulatedTime } from './simulated-time.ts';
-import { MemoryCheckpoints } from './simulated-workflows.ts';
 
 const MAX_RESTART_MS = 30_000;
-const HEARTBEAT_MS = 1_000;
-/** A process whose last heartbeat is older seems dead to others; after half of it, it places no holds. */
-const STALE_AFTER_MS = 5_000;
+const REGISTRATION_PAUSE_MS = 1_000;
 const TOPUP_TIMEOUT_MS = 60_000;
 /** An operator or client does not wait longer for a response. */
 const RESPONSE_TIMEOUT_MS = 900_000;
@@ -88,7 +88,7 @@ export class SimulatedWorld {
   private readonly gateways: readonly Slot<SimulatedGateway>[];
   private readonly leaders: readonly Slot<SimulatedLeader>[];
   private readonly leases: MemoryLeases;
-  private readonly heartbeats = new Map<string, number>();
+  private readonly presence: MemoryPresence;
   private pending = 0;
   /** References of invoices that customers got, by top-up of the plan. */
   private readonly references = new Map<string, string>();
@@ -112,9 +112,11 @@ export class SimulatedWorld {
       time: this.time,
       chance: this.chance.derive('database'),
       getFailureRate: () => (this.areFaultsOver ? 0 : plan.databaseFaults),
+      outages: plan.databaseOutages,
     };
     this.idempotencyStore = new MemoryIdempotencyStore(() => this.startMs + this.time.nowMs, getClaimLeaseMs(LIMITS));
-    this.leases = new MemoryLeases(this.time, this.startMs);
+    this.leases = new MemoryLeases(() => this.startMs + this.time.nowMs);
+    this.presence = new MemoryPresence(() => this.startMs + this.time.nowMs);
     this.gateways = plan.skewsMs.map(() => ({ runs: 0, running: undefined }));
     this.leaders = Array.from({ length: plan.leaders }, () => ({ runs: 0, running: undefined }));
   }
@@ -123,7 +125,7 @@ export class SimulatedWorld {
   async run(): Promise<void> {
     shareEventLoop(undefined);
     this.gateways.forEach((_, index) => {
-      this.startGateway(index);
+      void this.track(this.startGateway(index));
     });
     this.leaders.forEach((_, index) => {
       this.startLeader(index);
@@ -143,7 +145,8 @@ export class SimulatedWorld {
 
   /** From when on nothing fails any more, in milliseconds since the start. */
   get faultsEndMs(): number {
-    return Math.max(this.plan.durationMs, ...this.plan.outages.map(({ untilMs }) => untilMs));
+    const { durationMs, outages, databaseOutages } = this.plan;
+    return Math.max(durationMs, ...[...outages, ...databaseOutages].map(({ untilMs }) => untilMs));
   }
 
   private get lastRequestMs(): number {
@@ -208,8 +211,10 @@ export class SimulatedWorld {
         void this.track(this.topUp(step));
         break;
       case 'kill':
+      case 'loseHost':
       case 'stop':
       case 'suspend':
+      case 'disconnect':
         this.fail(step);
         break;
       default:
@@ -228,16 +233,10 @@ export class SimulatedWorld {
 
   // gateways --------------------------------------------------------------------------------------------------------
 
-  private startGateway(index: number): void {
+  private async startGateway(index: number): Promise<void> {
     const slot = this.gateways[index] as Slot<SimulatedGateway>;
     const process = this.startProcess(`gateway${index}-${++slot.runs}`, this.plan.skewsMs[index]);
-    let lastHeartbeatMs = this.time.nowMs;
-    const beat = () => {
-      lastHeartbeatMs = this.time.nowMs;
-      this.heartbeats.set(process.name, lastHeartbeatMs);
-      process.runtime.startTimer(HEARTBEAT_MS, beat);
-    };
-    beat();
+    const presence = await this.register(process);
     slot.running = new SimulatedGateway({
       process,
       store: this.openStore(process),
@@ -246,11 +245,30 @@ export class SimulatedWorld {
       network: this.network,
       idempotencyStore: createRemote('idempotency keys', this.idempotencyStore, process, this.database),
       plan: this.plan,
-      getProcessId: () => {
-        if (this.time.nowMs - lastHeartbeatMs <= STALE_AFTER_MS / 2) return process.name;
-        throw new StoreUnavailableError('others may consider this process dead');
-      },
+      presence,
     });
+  }
+
+  /** Registers a process, as often as it takes. A heartbeat that fails ends its connection, as in PostgreSQL. */
+  private async register(process: SimulatedProcess): Promise<ProcessPresence> {
+    const { runtime } = process;
+    const table = this.presence.open(process);
+    const remote = createRemote('presence', table, process, this.database);
+    const record = async (id: string, durationMs: number) => {
+      await remote.record(id, durationMs).catch((error) => {
+        this.presence.disconnect(process);
+        throw error;
+      });
+      process.heartbeatsMs.push(this.time.nowMs);
+    };
+    const { hasDiskSpace, end, removeOld } = remote;
+    const calls = { record, hasDiskSpace, end, removeOld, close: table.close };
+    for (;;)
+      try {
+        return await ProcessPresence.register(process.name, calls, runtime, runtime);
+      } catch {
+        await runtime.sleep(REGISTRATION_PAUSE_MS);
+      }
   }
 
   private getSlot({ role, index }: FailureStep): Slot<SimulatedGateway | SimulatedLeader> | undefined {
@@ -258,7 +276,10 @@ export class SimulatedWorld {
   }
 
   private restart({ role, index, lengthMs }: FailureStep): void {
-    this.time.startTimer(lengthMs, () => (role === 'gateway' ? this.startGateway(index) : this.startLeader(index)));
+    this.time.startTimer(lengthMs, () => {
+      if (role === 'gateway') void this.track(this.startGateway(index));
+      else this.startLeader(index);
+    });
   }
 
   private fail(step: FailureStep): void {
@@ -266,6 +287,11 @@ export class SimulatedWorld {
     const { running } = slot ?? {};
     if (!slot || !running) return;
     const { process } = running;
+    if (step.step === 'disconnect') {
+      this.presence.disconnect(process);
+      this.leases.disconnect(process);
+      return;
+    }
     if (step.step === 'suspend') {
       if (!process.isRunning) return;
       process.suspend();
@@ -273,7 +299,7 @@ export class SimulatedWorld {
       return;
     }
     slot.running = undefined;
-    if (step.step === 'kill') process.kill();
+    if (step.step !== 'stop') process.kill({ losesHost: step.step === 'loseHost' });
     else void running.stop().then(() => process.exit());
     this.restart(step);
   }
@@ -371,8 +397,7 @@ export class SimulatedWorld {
       leases: this.leases,
       database: this.database,
       plan: this.plan,
-      findStaleProcesses: () =>
-        [...this.heartbeats].flatMap(([id, atMs]) => (this.time.nowMs - atMs > STALE_AFTER_MS ? [id] : [])),
+      presence: this.presence,
     });
   }
 

@@ -76,8 +76,16 @@ test('a killed process gets nothing any more, and a suspended one gets everythin
   suspended.resume();
   await time.run(60);
   expect(runs).toEqual(['suspended timer', 'suspended response']);
-  expect([killed, suspended].map((process) => process.getAbsenceMs(0, 60))).toEqual([Number.POSITIVE_INFINITY, 45]);
-  expect(suspended.getAbsenceMs(55, 60)).toBe(0);
+});
+
+test('the heartbeat gap of a process is the longest time between heartbeats while a hold was open', () => {
+  const options = { time: new SimulatedTime(), chance: new Chance('1'), startMs: 0, reportError: () => {} };
+  const process = new SimulatedProcess('gateway', options);
+  process.heartbeatsMs.push(0, 2_500, 22_500, 25_000);
+  expect(process.getHeartbeatGapMs(1_000, 24_000)).toBe(20_000);
+  expect(process.getHeartbeatGapMs(22_500, 30_000)).toBe(5_000);
+  process.kill();
+  expect(process.getHeartbeatGapMs(22_500, 30_000)).toBe(Number.POSITIVE_INFINITY);
 });
 
 /** Lets simulated time pass while the contract waits. */

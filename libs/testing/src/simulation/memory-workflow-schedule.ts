@@ -8,6 +8,7 @@ interface Row {
   readonly ahead: boolean;
 }
 
+/** The schedule of workflows in memory. Each call is done at once, so it is atomic like a statement of the database. */
 export class MemoryWorkflowSchedule implements WorkflowSchedule {
   readonly rows = new Map<string, Row>();
   private wakes = 0;
@@ -15,7 +16,7 @@ export class MemoryWorkflowSchedule implements WorkflowSchedule {
   async findDue(workflow: string, now: string, limit: number): Promise<readonly DueStream[]> {
     const prefix = `${workflow} `;
     const due = [...this.rows].filter(([key, { at }]) => key.startsWith(prefix) && at <= now);
-    due.sort(([, a], [, b]) => Number(b.ahead) - Number(a.ahead) || (a.at < b.at ? -1 : 1));
+    due.sort(([, a], [, b]) => Number(b.ahead) - Number(a.ahead) || Number(a.at > b.at) - Number(a.at < b.at));
     return due
       .slice(0, limit)
       .map(([key, { woken, failures, ahead }]) => ({ id: key.slice(prefix.length), woken, failures, ahead }));
