@@ -56,7 +56,8 @@ test('a sweep ends the hold of a stale gateway before the hold expires, but no h
   await cutOff(lost);
   const ended = async () =>
     (await world.listEvents(account)).flatMap(({ type, data }) => (type === 'HoldExpired' ? [data.holdId] : []));
-  await world.waitUntil(async () => (await ended()).length > 0);
+  // The two were placed at different times, so two sweeps may end them.
+  await world.waitUntil(async () => (await ended()).length >= 2);
   const ofLost = (await holds()).filter(({ owner }) => owner === lost).map(({ holdId }) => holdId);
   expect((await ended()).toSorted()).toEqual(ofLost.toSorted());
 
