@@ -8,7 +8,7 @@ import { UNRESTRICTED_ACCESS } from '#domain';
 import { PostgresSnapshots } from '#eventstore';
 import type { Foundation } from '#foundation';
 import { createRootCause, type PicoUsd, parseUsd } from '#kernel';
-import { SystemClock } from '#testing';
+import { SystemClock } from '../../libs/testing/src/system-clock.ts';
 import { charge, query } from '../sample-events.ts';
 
 const WARMUP_MS = 1_000;

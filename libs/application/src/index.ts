@@ -27,7 +27,12 @@ export { toCostDetails } from './billing/cost-details.ts';
 export { CostMonitor } from './billing/cost-monitor.ts';
 export { type ClaimContent, DedupingPayer, RepeatedRequestError } from './billing/deduping-payer.ts';
 export { FreeModelLimits } from './billing/free-model-limits.ts';
-export { createExpireHoldsCommand, EXPIRY_MARGIN_MS, HoldCommandRouter } from './billing/hold-commands.ts';
+export {
+  createExpireHoldsCommand,
+  EXPIRY_MARGIN_MS,
+  HoldCommandRouter,
+  MAX_PLACEMENT_MS,
+} from './billing/hold-commands.ts';
 export {
   type ClaimedRequest,
   getClaimLeaseMs,

@@ -124,7 +124,10 @@ export type HoldCommand =
   | Command<'ReleaseHold', ReleaseTerms>
   /** Ends the hold of a response that the customer did not get. The operator absorbs the charge. */
   | Command<'AbsorbCharge', { holdId: string; charge: Charge }>
-  /** Reverses a charge for a response that the customer did not get. */
+  /**
+   * Reverses a charge for a response that the customer did not get.
+   * @param settled the charge in the stream of the payer, which has no reversal of it
+   */
   | Command<'ReverseCharge', { settled: HoldSettled['data'] }>
   | Command<'ExpireHolds', { before: Instant }>
   /**
@@ -221,29 +224,26 @@ function absorbCharge({ holdId, charge, at }: DataOf<'AbsorbCharge'>, payer: Hol
 
 function reverseCharge({ settled, at }: DataOf<'ReverseCharge'>, payer: Holds): readonly HoldEvent[] {
   const { holdId, keyId, heldAt, countedAt, countedIn, query, charged } = settled;
-  switch (getHoldResolution(holdId, payer)) {
-    case 'settled': {
-      return [
-        {
-          type: 'ChargeReversed',
-          data: {
-            holdId,
-            keyId,
-            heldAt,
-            ...(countedAt === undefined ? {} : { countedAt }),
-            ...(countedIn === undefined ? {} : { countedIn }),
-            query,
-            charged,
-            at,
-          },
-        },
-      ];
-    }
-    case 'reversed':
-      return [];
-    default:
-      return reject('hold_not_found', `Hold ${holdId} has no charge`);
-  }
+  const resolution = getHoldResolution(holdId, payer);
+  if (resolution === 'reversed') return [];
+  // A payer remembers a limited number of ended holds. Of one that it does not know, the caller has read the charge.
+  const isCharged = resolution === 'settled' || (resolution === undefined && !payer.holds.has(holdId));
+  if (!isCharged) return reject('hold_not_found', `Hold ${holdId} has no charge`);
+  return [
+    {
+      type: 'ChargeReversed',
+      data: {
+        holdId,
+        keyId,
+        heldAt,
+        ...(countedAt === undefined ? {} : { countedAt }),
+        ...(countedIn === undefined ? {} : { countedIn }),
+        query,
+        charged,
+        at,
+      },
+    },
+  ];
 }
 
 function releaseHold({ holdId, at, absorbed, ...failure }: DataOf<'ReleaseHold'>, payer: Holds): readonly HoldEvent[] {

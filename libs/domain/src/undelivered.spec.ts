@@ -118,9 +118,27 @@ describe('the reversal of a charge', () => {
     expect(account.state.keys.get('k1')).toMatchObject({ used: 0n, usedInAll: 0n });
   });
 
-  test('is rejected for a hold without a charge', () => {
-    const account = open(release);
+  test.each([
+    ['was released', [release]],
+    ['is open', []],
+  ])('is rejected for a hold without a charge: it %s', (_, commands) => {
     const settled = { ...open(settle).events.find(({ type }) => type === 'HoldSettled')?.data } as HoldSettled['data'];
-    expect(account.run({ type: 'ReverseCharge', data: { settled, at: later } })).toBe('hold_not_found');
+    const reverse: AccountCommand = { type: 'ReverseCharge', data: { settled, at: later } };
+    expect(open(...commands).run(reverse)).toBe('hold_not_found');
+  });
+
+  test('is possible, once, however many other holds of the account have ended since', () => {
+    const account = open(settle);
+    for (let i = 0; i < 1_100; i++) {
+      const holdId = `other-${i}`;
+      const release: AccountCommand = {
+        type: 'ReleaseHold',
+        data: { holdId, errorCode: 'e', reason: 'r', attempts: [], at: later },
+      };
+      account.run(hold(holdId, { keyId: null }), release);
+    }
+    expect(account.run(absorb)).toBe('hold_not_found');
+    expect([account.reverse(), account.reverse()]).toEqual([['ChargeReversed'], []]);
+    expect(account.state).toMatchObject({ available: parseUsd('5'), held: 0n });
   });
 });

@@ -8,6 +8,7 @@ import {
   type AccountState,
   accountDecider,
   advanceWindow,
+  type HoldSettled,
   type ResetPeriod,
   toApiKeyRecord,
   UNRESTRICTED_ACCESS,
@@ -27,6 +28,7 @@ class CountedKey {
   private account: AccountState = accountDecider.getInitialState();
   private row: Row | undefined;
   private latest = '';
+  private readonly settled = new Map<string, HoldSettled['data']>();
 
   constructor(resetPeriod: ResetPeriod | null, at: string) {
     const key = {
@@ -56,6 +58,15 @@ class CountedKey {
     this.send({ type: 'SettleHold', data: { holdId, charge: createCharge({ price: price.toString() }), at } });
   }
 
+  reverse(holdId: string, at: string): void {
+    const settled = this.settled.get(holdId);
+    if (settled) this.send({ type: 'ReverseCharge', data: { settled, at } });
+  }
+
+  revoke(at: string): void {
+    this.send({ type: 'RevokeKey', data: { keyId: 'k', at } });
+  }
+
   change(resetPeriod: ResetPeriod | null, at: string): void {
     this.send({ type: 'UpdateKey', data: { keyId: 'k', changes: { resetPeriod }, at } });
   }
@@ -77,6 +88,7 @@ class CountedKey {
       for (const [i, stored] of (JSON.parse(JSON.stringify(events)) as typeof events).entries()) {
         const event = { ...stored, stream: 'account-a', position: BigInt(i) } as never;
         if (keys.getKey(event) !== undefined) this.row = keys.evolve(this.row, event) ?? undefined;
+        if (stored.type === 'HoldSettled') this.settled.set(stored.data.holdId, stored.data);
         if (stored.data.at > this.latest) this.latest = stored.data.at;
       }
     } catch (error) {
@@ -123,7 +135,16 @@ describe('the usage of a key that the read model shows', () => {
     expect(key.getUsage()).toEqual({ counted: [much, much], shown: [much, much] });
   });
 
-  test('is what the account counts, in any order of holds, extensions, charges and changes near resets', () => {
+  test('includes a charge that is reversed after the key was revoked only in its window', () => {
+    const key = new CountedKey(null, before);
+    key.hold('h', before, much);
+    key.settle('h', before, much);
+    key.revoke(after);
+    key.reverse('h', after);
+    expect(key.getUsage()).toEqual({ counted: [much, 0n], shown: [much, 0n] });
+  });
+
+  test('is what the account counts, in any order of holds, extensions, charges, reversals and changes near resets', () => {
     const id = fc.integer({ min: 0, max: 5 }).map(String);
     const amount = fc.bigInt({ min: 1n, max: LIMIT / 3n }).map(money);
     const period = fc.constantFrom('daily', 'weekly', 'monthly', null);
@@ -138,7 +159,9 @@ describe('the usage of a key that the read model shows', () => {
       fc.tuple(id, time, amount).map((args) => (key: CountedKey) => key.hold(...args)),
       fc.tuple(id, time, amount).map((args) => (key: CountedKey) => key.extend(...args)),
       fc.tuple(id, time, amount).map((args) => (key: CountedKey) => key.settle(...args)),
+      fc.tuple(id, time).map((args) => (key: CountedKey) => key.reverse(...args)),
       fc.tuple(period, time).map((args) => (key: CountedKey) => key.change(...args)),
+      fc.tuple(time).map((args) => (key: CountedKey) => key.revoke(...args)),
     );
     fc.assert(
       fc.property(period, time, fc.array(step, { maxLength: 40 }), (first, at, steps) => {

@@ -1,4 +1,10 @@
-import { type Clock, createExpireHoldsCommand, EXPIRY_MARGIN_MS, type HoldCommandRouter } from '#application';
+import {
+  type Clock,
+  createExpireHoldsCommand,
+  EXPIRY_MARGIN_MS,
+  type HoldCommandRouter,
+  MAX_PLACEMENT_MS,
+} from '#application';
 import type { HoldCommand } from '#domain';
 import { createRootCause, type Runtime } from '#kernel';
 
@@ -8,12 +14,6 @@ const SWEEP_INTERVAL_MS = 500;
  * stale until its next heartbeat. A process whose heartbeats fail for this long places no holds.
  */
 const DEAD_AFTER_MS = 10_000;
-/**
- * Holds that are newer are not ended when their process counts as dead: it may have returned since it was checked. Less
- * than `DEAD_AFTER_MS`, so that all holds of a dead process are older, and more than clocks of two hosts differ.
- */
-const MIN_ABANDONED_AGE_MS = 5_000;
-
 /**
  * `findOverduePayers` and `findPayersByOwner` return hints from read models: the stream of the payer decides. A payer
  * is given by the name of its stream, such as `account-…`.
@@ -46,8 +46,9 @@ export async function expireHolds(dependencies: HoldExpiryDependencies, signal: 
       if (signal.aborted) return;
       await endHolds(payer, createExpireHoldsCommand(clock), dependencies);
     }
-    // Before the check, as this process may be suspended right after it.
-    const placedBefore = clock.fromNow(-MIN_ABANDONED_AGE_MS);
+    // A process that counts as dead may have returned since it was checked, and the holds that it places then are not
+    // older. From before the check, as this process may be suspended right after it.
+    const placedBefore = clock.fromNow(-MAX_PLACEMENT_MS);
     const dead = await monitor.check();
     const abandoned =
       dead.length > 0 ? await findOrReport('holds of dead processes', () => findPayersByOwner(dead), dependencies) : [];

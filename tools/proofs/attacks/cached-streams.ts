@@ -12,7 +12,7 @@ import {
   type StoredEvent,
   StreamStateCache,
 } from '#kernel';
-import { createTestRuntime } from '#testing';
+import { createTestRuntime } from '../../../libs/testing/src/test-runtime.ts';
 import { createHoldPair, createOpeningEvents } from '../../sample-events.ts';
 import type { Attack, Finding } from './attack.ts';
 

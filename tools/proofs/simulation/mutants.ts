@@ -28,6 +28,8 @@ const TOPUP_PAYMENTS = 'libs/application/src/topups/topup-payments.ts';
 const TOPUP_DECISIONS = 'libs/domain/src/topup/decide.ts';
 const TOPUP_WORKFLOW = 'libs/domain/src/topup/workflow.ts';
 const WORKFLOW_RUNNER = 'libs/kernel/src/workflow-runner.ts';
+/** It takes the place of the one in PostgreSQL. */
+const WORKFLOW_SCHEDULE = 'libs/testing/src/simulation/memory-workflow-schedule.ts';
 const HOLD_EXPIRY = 'libs/sagas/src/hold-expiry.ts';
 
 export const MUTANTS: readonly Mutant[] = [
@@ -81,6 +83,20 @@ export const MUTANTS: readonly Mutant[] = [
     file: HOLDS,
     original: '...failure } }, ...cost];',
     replacement: '...failure } }];',
+  },
+  {
+    name: 'cost after an expiry forgotten',
+    breaks: 'the ledger lacks what a provider bills for a useless response whose hold had expired',
+    file: HOLDS,
+    original: 'return cost; // the provider invoices',
+    replacement: 'return []; // the provider invoices',
+  },
+  {
+    name: 'repeated extension rejected',
+    breaks: 'a response whose extension was stored, but not confirmed, is truncated although its money is held',
+    file: HOLD_DECISIONS,
+    original: 'if (isExtended) return [];',
+    replacement: '',
   },
   {
     name: 'holds of others abandoned',
@@ -153,6 +169,13 @@ export const MUTANTS: readonly Mutant[] = [
     file: ACCOUNT_STATE,
     original: 'if (toCounterId(key) !== hold.counter) return updated;',
     replacement: '',
+  },
+  {
+    name: 'window of a charge not stated',
+    breaks: 'a key shows less than what counts towards its limit',
+    file: ACCOUNT_DECISIONS,
+    original: 'if (!hold || !key) return event;',
+    replacement: 'return event;',
   },
   {
     name: 'window never ends',
@@ -277,6 +300,13 @@ export const MUTANTS: readonly Mutant[] = [
     replacement: "if (error instanceof Rejection && error.code === 'hold_not_found') return;",
   },
   {
+    name: 'end of a forgotten hold not found',
+    breaks: 'a client gets an error for a charge that is stored, because the account has ended many holds since',
+    file: STREAM_PAYER,
+    original: "if (!(error instanceof Rejection && error.code === 'hold_not_found')) throw error;",
+    replacement: 'throw error;',
+  },
+  {
     name: 'charge not retried',
     breaks: 'a response that was delivered is not charged if the store fails once',
     file: STREAM_PAYER,
@@ -356,6 +386,13 @@ export const MUTANTS: readonly Mutant[] = [
     replacement: '',
   },
   {
+    name: 'loss without a refund of the same report',
+    breaks: 'a payment that is refunded in part and lost is reversed twice in part',
+    file: TOPUP_DECISIONS,
+    original: 'getReceivedPayment(payment.payment, current), isFinal)',
+    replacement: 'getReceivedPayment(payment.payment, topup), isFinal)',
+  },
+  {
     name: 'lost payment stays',
     breaks: 'a payment that the network has dropped stays credited',
     file: TOPUP_DECISIONS,
@@ -383,6 +420,13 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'libs/kernel/src/workflow-state-cache.ts',
     original: 'if (cached && !this.outdated.has(id)) return cached.state;',
     replacement: 'if (cached) return cached.state;',
+  },
+  {
+    name: 'timer deleted by an old leader',
+    breaks: 'a payment is not credited, because a leader whose lease has ended deletes the timer of its successor',
+    file: WORKFLOW_SCHEDULE,
+    original: 'woken: ++this.wakes,',
+    replacement: 'woken: (existing?.woken ?? 0) + 1,',
   },
   {
     name: 'failed stream is done',

@@ -50,7 +50,11 @@ beforeEach(() => {
 /** Returns the payers of accounts whose commands are run by `run`. */
 function createFactory(run: unknown, clock: Clock = time, getProcessId = () => 'gateway-1') {
   const [ownAlarms, ownRetries] = [alarms, retries]; // retries of an earlier test may still be running
-  const runtime = createTestRuntime({ reportError: (problem) => void ownAlarms.push(problem), chance: () => 0 });
+  const runtime = createTestRuntime({
+    now: () => time.nowMs(),
+    reportError: (problem) => void ownAlarms.push(problem),
+    chance: () => 0,
+  });
   const logRetry = (retry: HoldRetry) => void ownRetries.push(retry);
   const dependencies = { clock, getProcessId, events: new MemoryEventStore(), runtime, logRetry };
   return new PayerFactory({ accounts: { run } } as never, dependencies);
@@ -103,6 +107,31 @@ async function unconfirmed(said: (look: number) => Error | 'released'): Promise<
   await time.advance(900_000);
   return askedAt;
 }
+
+test.each([
+  [4_999, ['HoldFunds']],
+  [5_000, ['HoldFunds', 'ReleaseHold']],
+])(
+  'a hold that is confirmed %d ms after its request is used only if no other process may have ended it',
+  async (milliseconds, expected) => {
+    const commands: string[] = [];
+    const run = async (_: string, { type }: AccountCommand) => {
+      commands.push(type);
+      if (type === 'HoldFunds') time.jumpForward(milliseconds);
+      const events = [{ type: 'FundsHeld', data: { amount: '1' } }];
+      return { events, state: accountDecider.getInitialState(), revision: 0, position: 0n };
+    };
+    const isServed = createPayer(run)
+      .hold({ ...request, lifetimeMs: 600_000 })
+      .then(
+        () => true,
+        (error) => !(error instanceof StoreUnavailableError),
+      );
+    expect(await isServed).toBe(expected.length === 1);
+    await time.advance(500);
+    expect(commands).toEqual(expected);
+  },
+);
 
 const notThere = new Rejection('hold_not_found', 'there is none');
 

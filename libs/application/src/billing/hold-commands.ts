@@ -13,6 +13,12 @@ import type { Streams } from '../streams.ts';
 export const EXPIRY_MARGIN_MS = 30_000;
 
 /**
+ * A hold that the store confirms later than this after it was requested is not used. A process may have been suspended
+ * in the meantime, and seem dead. All its holds that were requested longer ago are ended then, whenever they were stored.
+ */
+export const MAX_PLACEMENT_MS = 5_000;
+
+/**
  * Returns a command that ends the holds that expired at least `EXPIRY_MARGIN_MS` ago. It ends no hold while the clock
  * is not reliable.
  */

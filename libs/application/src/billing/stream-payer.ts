@@ -20,7 +20,7 @@ import {
   ZERO_USD,
 } from '#kernel';
 import type { Clock } from '../clock.ts';
-import type { HoldCommandResult, HoldCommandRouter } from './hold-commands.ts';
+import { type HoldCommandResult, type HoldCommandRouter, MAX_PLACEMENT_MS } from './hold-commands.ts';
 import type { Hold, HoldExtensionRequest, HoldRelease, HoldRequest, Payer, SettleOptions } from './payer.ts';
 import type { PendingWrites } from './pending-writes.ts';
 
@@ -181,8 +181,8 @@ export abstract class StreamPayer implements Payer {
         try {
           await run({ type: 'AbsorbCharge', data: { holdId, charge, at: clock.now() } });
         } catch (error) {
-          const hasEnded = error instanceof Rejection && error.code === 'hold_resolved';
-          const end = hasEnded ? await this.findHoldEnd(holdId) : undefined;
+          const end = error instanceof Rejection ? await this.findHoldEnd(holdId) : undefined;
+          if (end?.type === 'ChargeReversed') return;
           if (end?.type !== 'HoldSettled') throw error;
           await run({ type: 'ReverseCharge', data: { settled: end.data, at: clock.now() } });
         }
@@ -192,15 +192,16 @@ export abstract class StreamPayer implements Payer {
     );
   }
 
-  /** Returns the event that ended a hold of this payer, among the events since the hold was placed. */
+  /**
+   * Returns the event that ended a hold of this payer, or the reversal of its charge, among the events since the hold
+   * was placed.
+   */
   private async findHoldEnd(holdId: string): Promise<HoldEnd | undefined> {
-    for await (const batch of this.dependencies.events.read(this.id, this.heldAtRevision)) {
-      const end = (batch as readonly StoredEvent<HoldEvent>[]).find(
-        (event) => isHoldEnd(event) && event.data.holdId === holdId,
-      );
-      if (end) return end as HoldEnd;
-    }
-    return undefined;
+    let end: HoldEnd | undefined;
+    for await (const batch of this.dependencies.events.read(this.id, this.heldAtRevision))
+      for (const event of batch as readonly StoredEvent<HoldEvent>[])
+        if (isHoldEnd(event) && event.data.holdId === holdId) end = event;
+    return end;
   }
 
   /**
@@ -214,12 +215,20 @@ export abstract class StreamPayer implements Payer {
   }
 
   /**
-   * Places a hold. If the outcome is unknown, the caller gets the error, and the hold is released once the event store
-   * has it. Otherwise that hold would reserve the money until it expires.
+   * Places a hold. If the outcome is unknown or confirmed too late, the caller gets the error, and the hold is released
+   * once the event store has it. Otherwise that hold would reserve the money until it expires.
    */
-  protected async acquireHold<T>(hold: Pick<Hold, 'holdId' | 'expiresAt'>, acquire: () => Promise<T>): Promise<T> {
+  protected async acquireHold<T extends { readonly events: readonly unknown[] }>(
+    hold: Pick<Hold, 'holdId' | 'expiresAt'>,
+    acquire: () => Promise<T>,
+  ): Promise<T> {
+    const { runtime } = this.dependencies;
+    const requestedAtMs = runtime.now();
     try {
-      return await acquire();
+      const acquired = await acquire();
+      const hasTakenTooLong = acquired.events.length > 0 && runtime.now() - requestedAtMs >= MAX_PLACEMENT_MS;
+      if (hasTakenTooLong) throw new UnknownOutcomeError('the event store recorded a hold too late');
+      return acquired;
     } catch (error) {
       if (error instanceof UnknownOutcomeError) void this.releaseUnconfirmed(hold);
       throw error;
@@ -340,10 +349,12 @@ function isFinal(error: unknown): boolean {
   return isProgrammingError(error) || FINAL_ERRORS.some((ErrorClass) => error instanceof ErrorClass);
 }
 
-type HoldEnd = Extract<HoldEvent, { type: 'HoldSettled' | 'HoldReleased' | 'HoldExpired' }>;
+const HOLD_ENDS = ['HoldSettled', 'HoldReleased', 'HoldExpired', 'ChargeReversed'] as const;
+
+type HoldEnd = Extract<HoldEvent, { type: (typeof HOLD_ENDS)[number] }>;
 
 function isHoldEnd(event: HoldEvent): event is HoldEnd {
-  return event.type === 'HoldSettled' || event.type === 'HoldReleased' || event.type === 'HoldExpired';
+  return (HOLD_ENDS as readonly string[]).includes(event.type);
 }
 
 /** A change of a hold that is being made. */

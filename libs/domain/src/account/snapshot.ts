@@ -38,7 +38,7 @@ type LossesJson = Pick<AbsorbedLosses, 'since'> & Readonly<Record<'borne' | 'unh
 /**
  * Increase this if the fields of `AccountState` or the results of `evolve` change. Older snapshots are then ignored.
  */
-const STATE_VERSION = 10;
+const STATE_VERSION = 11;
 
 export const accountCodec: StateCodec<AccountState> = {
   version: `${STATE_VERSION} ${toSchemaFingerprint(EVENT_SCHEMA)}`,

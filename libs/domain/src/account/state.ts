@@ -110,7 +110,7 @@ export function evolveAccount(account: AccountState, event: AccountEvent): Accou
     case 'KeyUpdated':
       return withKey(account, event.data.keyId, (key) => updateKeyState(key, event.data));
     case 'KeyRevoked':
-      return withKey(account, event.data.keyId, (key) => ({ ...key, revoked: true }));
+      return withKey(account, event.data.keyId, (key) => ({ ...key, revoked: true, updatedAt: event.data.at }));
     case 'CreditAdded': {
       const amount = money.add(money.parseJsonAmount(event.data.amount), money.parseJsonAmount(event.data.bonus));
       const credits = account.credits.set(event.data.creditId, money.toJsonAmount(amount));

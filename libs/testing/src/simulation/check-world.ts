@@ -2,11 +2,22 @@
  * What must hold after a simulation, apart from the rules that the auditor checks: what clients were sent, what the
  * provider bills, and the states that processes have.
  */
-import { type AccountEvent, type AccountState, accountCodec, accountDecider, EVENT_SCHEMA } from '#domain';
-import { fold, NO_STREAM, Rejection, START_POSITION, type StoredEvent, withUpcasting } from '#kernel';
+import {
+  type AccountEvent,
+  type AccountState,
+  type ApiKeyState,
+  accountCodec,
+  accountDecider,
+  EVENT_SCHEMA,
+} from '#domain';
+import { type EventBatch, fold, NO_STREAM, Rejection, START_POSITION, type StoredEvent, withUpcasting } from '#kernel';
 import { UpstreamError } from '../../../application/src/errors.ts';
+import { holds } from '../../../projections/src/holds.ts';
+import { keys } from '../../../projections/src/keys.ts';
+import type { ReadModelRow } from '../../../projections/src/projection.ts';
 import { Auditor } from './auditor.ts';
 import { NO_STORE_FAULTS } from './faulty-event-store.ts';
+import { MemoryReadModel } from './memory-read-model.ts';
 import { TOKEN_PRICE } from './plan.ts';
 import { getFirstPart } from './simulated-gateway.ts';
 import { MAX_OPEN_INVOICES } from './simulated-workflows.ts';
@@ -48,7 +59,7 @@ type EventData = Readonly<Record<string, string | undefined>> & { readonly charg
 /** Returns the rules that do not hold in a world whose plan has been carried out. */
 export async function checkWorld(world: SimulatedWorld): Promise<readonly RuleViolation[]> {
   const check = new WorldCheck(world);
-  for await (const { events } of withUpcasting(world.store, EVENT_SCHEMA).readAll(START_POSITION)) check.add(events);
+  for await (const batch of withUpcasting(world.store, EVENT_SCHEMA).readAll(START_POSITION)) await check.add(batch);
   await check.run();
   return check.violations;
 }
@@ -63,13 +74,17 @@ class WorldCheck {
   private readonly heldAtMs = new Map<string, number>();
   /** By account, in order. */
   private readonly money = new Map<string, AccountMoney[]>();
+  /** What customers see of their API keys. */
+  private readonly shownKeys = new MemoryReadModel(keys);
+  private readonly openHolds = new MemoryReadModel(holds);
 
   constructor(private readonly world: SimulatedWorld) {
     this.requests = new Map(world.requests.map((request) => [request.step.id, request]));
   }
 
-  add(events: readonly StoredEvent[]): void {
-    for (const event of events) {
+  async add(batch: EventBatch): Promise<void> {
+    for (const model of [this.shownKeys, this.openHolds]) await model.apply(batch);
+    for (const event of batch.events) {
       this.events.push(event);
       this.auditor.apply(event);
       this.record(event);
@@ -96,6 +111,7 @@ class WorldCheck {
     });
     this.checkPayments();
     this.checkStops();
+    this.checkReadModels();
     for (const { process, problem, error } of world.bugs)
       this.report('no error is a bug', `${process}: ${problem}: ${error}`);
     for (const { process, problem } of world.reports)
@@ -250,8 +266,8 @@ class WorldCheck {
   }
 
   /**
-   * A hold is large enough to serve its request, and does not expire while its process runs, unless that absorbs the
-   * charge of a response that could not be delivered.
+   * A hold is large enough to serve its request. It does not expire while its process runs, unless that absorbs the
+   * charge of a response that could not be delivered, or the hold was confirmed too late to be used.
    */
   private checkHold({ type, stream, data: unparsed, recordedAt }: StoredEvent, next: StoredEvent | undefined): void {
     const { holdId = '', amount = '0' } = unparsed as EventData;
@@ -265,7 +281,7 @@ class WorldCheck {
     if (type !== 'HoldExpired' || isAbsorbed) return;
     const atMs = this.world.toMs(recordedAt);
     const gapMs = request.process.getHeartbeatGapMs(this.heldAtMs.get(holdId) ?? 0, atMs);
-    if (gapMs < MIN_DEAD_MS)
+    if (gapMs < MIN_DEAD_MS && this.world.provider.getBilledTokens(holdId) > 0)
       this.report('a hold expires only without its process', `${holdId} of ${request.process.name}: ${gapMs} ms`);
     const { endedAtMs } = request.process;
     const untilMs = Math.max(endedAtMs ?? atMs, this.world.faultsEndMs) + MAX_SWEEP_MS;
@@ -298,7 +314,32 @@ class WorldCheck {
     }
   }
 
-  private compareWithAudit(stream: string, { available, held, keys }: AccountState): void {
+  /** What a process folded while the events were stored, with interruptions, is the fold of all events. */
+  private checkReadModels(): void {
+    for (const { process, openHolds, shownKeys } of this.world.runningLeaders)
+      for (const [live, refolded] of [
+        [openHolds, this.openHolds],
+        [shownKeys, this.shownKeys],
+      ] as const)
+        if (serializeRows(live) !== serializeRows(refolded))
+          this.report('read models are the fold of their events', `${process.name}: ${live.name}`);
+  }
+
+  /** A customer is never refused while the key shows that its limit is not used up. */
+  private checkShownUsage(
+    keyId: string,
+    { usedInAll, window, used }: Pick<ApiKeyState, 'usedInAll' | 'window' | 'used'>,
+  ) {
+    const row = this.shownKeys.rows.get(keyId);
+    const displayed = row?.used_in === window ? row.used : '0';
+    if (row?.used_in_all !== String(usedInAll) || displayed !== String(used))
+      this.report(
+        'a key shows what counts towards its limit',
+        `${keyId}: ${displayed} of ${row?.used_in_all}, counted ${used} of ${usedInAll} in ${window}`,
+      );
+  }
+
+  private compareWithAudit(stream: string, { available, held, keys: apiKeys }: AccountState): void {
     const audited = this.auditor.getAccount(stream.slice(ACCOUNT_PREFIX.length));
     if (!audited) return;
     const compare = (subject: string, actual: bigint, expected: bigint) => {
@@ -307,12 +348,17 @@ class WorldCheck {
     };
     compare('available', available, audited.available);
     compare('held', held, audited.held);
-    for (const [keyId, { usedInAll, window, used }] of keys) {
+    for (const [keyId, { usedInAll, window, used }] of apiKeys) {
       const key = audited.keys.get(keyId);
       compare(`${keyId} used`, usedInAll, key?.usedInAll ?? 0n);
       if (key?.window === window) compare(`${keyId} used in ${window}`, used, key.used.get(window) ?? 0n);
+      this.checkShownUsage(keyId, { usedInAll, window, used });
     }
   }
+}
+
+function serializeRows({ rows }: Pick<MemoryReadModel<ReadModelRow>, 'rows'>): string {
+  return JSON.stringify([...rows].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /** Returns the complete state as text, with the entries of maps in the order of their keys. */

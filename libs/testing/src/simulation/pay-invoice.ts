@@ -36,6 +36,13 @@ export function payInvoice(
   report({ confirmations: course === 'final' ? 'final' : 0 });
   if (course === 'final') return;
   time.startTimer(CONFIRMED_AFTER_MS, () => report({ confirmations: course === 'lost' ? 'lost' : 'final' }));
+  if (course === 'refunded') {
+    const refunds = [{ id: `${id}-refund`, units: -(units / 3n), why: 'refunded in part' }];
+    time.startTimer(CONFIRMED_AFTER_MS + REVERSED_AFTER_MS, () =>
+      report({ confirmations: 'lost', reversals: refunds }),
+    );
+    return;
+  }
   const reversals = [{ id: `${id}-reversal`, units: -units, why: 'charged back' }];
   if (course === 'disputed') reversals.push({ id: `${id}-won`, units, why: 'the dispute was won' });
   if (course !== 'reversed' && course !== 'disputed') return;

@@ -39,13 +39,16 @@ export interface RequestStep extends Timed {
   readonly repeats?: readonly { readonly afterMs: number; readonly gateway: number }[];
 }
 
-/** What becomes of a payment: it may need confirmations, and may be lost or reversed later. */
+/**
+ * What becomes of a payment: it may need confirmations, and may be lost or reversed later. A refunded one is refunded in
+ * part and then lost, both in one report.
+ */
 export interface PlannedPayment {
   /** Milliseconds after the customer got the invoice. */
   readonly afterMs: number;
   /** Share of the amount of the invoice. */
   readonly percent: number;
-  readonly course: 'final' | 'confirmed' | 'lost' | 'reversed' | 'disputed';
+  readonly course: 'final' | 'confirmed' | 'lost' | 'reversed' | 'disputed' | 'refunded';
   /** The payment backend reports the payment also for the invoice of this top-up. */
   readonly alsoFor?: string;
 }
@@ -125,11 +128,75 @@ const LONG_FAILURE_MS = 20_000;
 const MAX_FAILURE_MS = 60_000;
 /** Time before midnight, and around it, in the plans that start shortly before. */
 const MIDNIGHT_MS = 60_000;
+const NOON = '2026-03-01T12:00:00.000Z';
+/** More than the ended holds that an account remembers. */
+const FORGOTTEN_ENDS = 1_100;
+const BUSY_REQUESTS = 60;
+const BUSY_BALANCE_USD = 1;
 const AROUND_MIDNIGHT_MS = 3_000;
 
 /** Returns the plan of a seed. Each seed has some of the faults, so that rare ones are not hidden by frequent ones. */
 export function createPlan(seed: string): Plan {
   const chance = new Chance(seed);
+  return chance.isTrue(0.02, 'busy') ? createBusyPlan(seed, chance.derive('busy')) : createMixedPlan(seed, chance);
+}
+
+/**
+ * A busy account: while one gateway is suspended, another one ends more requests than an account remembers. Charges of
+ * the first gateway whose responses were lost are then repeated.
+ */
+function createBusyPlan(seed: string, chance: Chance): Plan {
+  const account = 'account0';
+  const suspendedAtMs = 5_000;
+  const requests = (gateway: number, count: number, { fromMs, untilMs }: { fromMs: number; untilMs: number }) =>
+    Array.from({ length: count }, (_, i): RequestStep => {
+      const label = `${gateway} ${i}`;
+      const tokens = chance.integer(1, 20, `${label} tokens`);
+      return {
+        atMs: Math.round(chance.between(fromMs, untilMs, `${label} at`)),
+        step: 'request',
+        id: `${account}-request${gateway}-${i}`,
+        gateway,
+        account,
+        key: null,
+        maxTokens: tokens,
+        tokens,
+        tokensPerSecond: 200,
+        isExtensible: false,
+        fails: false,
+      };
+    });
+  const steps: Step[] = [
+    { atMs: 0, step: 'open', account, keys: [] },
+    { atMs: 1_500, step: 'adjust', account, id: `${account}-credit`, amount: toAmount(BUSY_BALANCE_USD) },
+    {
+      atMs: suspendedAtMs,
+      step: 'suspend',
+      role: 'gateway',
+      index: 0,
+      lengthMs: chance.integer(5_000, 9_000, 'length'),
+    },
+    ...requests(0, BUSY_REQUESTS, { fromMs: suspendedAtMs - 300, untilMs: suspendedAtMs }),
+    ...requests(1, FORGOTTEN_ENDS, { fromMs: suspendedAtMs, untilMs: suspendedAtMs + 4_000 }),
+  ];
+  return {
+    seed,
+    startsAt: NOON,
+    durationMs: 20_000,
+    leaders: 1,
+    skewsMs: [0, 0],
+    eventsPerSnapshot: 1_000,
+    cacheBytes: 100_000_000,
+    storeFaults: { ...NO_STORE_FAULTS, lostResponse: 0.3 },
+    paymentFaults: NO_PAYMENT_FAULTS,
+    databaseFaults: 0,
+    outages: [],
+    databaseOutages: [],
+    steps: steps.toSorted((a, b) => a.atMs - b.atMs),
+  };
+}
+
+function createMixedPlan(seed: string, chance: Chance): Plan {
   const durationMs = Math.round(chance.between(30_000, 160_000, 'duration'));
   const gateways = chance.integer(1, 4, 'gateways');
   const leaders = chance.integer(1, 2, 'leaders');
@@ -159,7 +226,7 @@ export function createPlan(seed: string): Plan {
   ];
   return {
     seed,
-    startsAt: isBeforeMidnight ? '2026-02-28T23:59:00.000Z' : '2026-03-01T12:00:00.000Z',
+    startsAt: isBeforeMidnight ? '2026-02-28T23:59:00.000Z' : NOON,
     durationMs,
     leaders,
     skewsMs: Array.from({ length: gateways }, (_, i) =>
@@ -371,7 +438,7 @@ function createTopups(account: string, { chance, durationMs, gateways, eventfulM
           method === 'btc-lightning'
             ? 'final'
             : chance.pick(
-                ['final', 'confirmed', 'confirmed', 'lost', 'reversed', 'disputed'] as const,
+                ['final', 'confirmed', 'confirmed', 'lost', 'reversed', 'disputed', 'refunded'] as const,
                 `${label} course`,
               );
         const isShared = i > 0 && pickMethod(i - 1) === method && chance.isTrue(0.3, `${label} shared`);

@@ -3,6 +3,7 @@ import { competeForLease } from '#foundation';
 import { type Lease, pump, type SnapshotStore } from '#kernel';
 import { expireHolds } from '#sagas';
 import { holds } from '../../../projections/src/holds.ts';
+import { keys } from '../../../projections/src/keys.ts';
 import type { MemoryLeases } from './memory-leases.ts';
 import type { MemoryPresence } from './memory-presence.ts';
 import { MemoryReadModel } from './memory-read-model.ts';
@@ -25,7 +26,8 @@ export interface LeaderOptions {
 export class SimulatedLeader {
   readonly process: SimulatedProcess;
   private readonly streams: Streams;
-  private readonly openHolds = new MemoryReadModel(holds);
+  readonly openHolds = new MemoryReadModel(holds);
+  readonly shownKeys = new MemoryReadModel(keys);
   private readonly topups = new TopupIndex();
   private readonly tasks: readonly Promise<void>[];
 
@@ -35,7 +37,8 @@ export class SimulatedLeader {
     const { store, schedule, checkpoints, network } = shared;
     this.process = process;
     this.streams = createStreams(store, snapshots, runtime, plan);
-    for (const sink of [this.openHolds, this.topups]) void pump(store.subscribe.bind(store), sink, stopSignal, runtime);
+    for (const sink of [this.openHolds, this.shownKeys, this.topups])
+      void pump(store.subscribe.bind(store), sink, stopSignal, runtime);
     const remote = <T extends object>(name: string, target: T) => createRemote(name, target, process, options.database);
     const stores = {
       store,

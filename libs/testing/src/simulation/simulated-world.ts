@@ -141,6 +141,7 @@ export class SimulatedWorld {
     await this.time.run(endMs + MIN_SETTLING_MS);
     while (this.time.nowMs < endMs + MAX_SETTLING_MS && (this.pending > 0 || (await this.hasOpenHolds())))
       await this.time.run(this.time.nowMs + SETTLING_STEP_MS);
+    await this.time.run(this.time.nowMs + SETTLING_STEP_MS); // so that followers receive the last events
   }
 
   /** From when on nothing fails any more, in milliseconds since the start. */
@@ -162,9 +163,13 @@ export class SimulatedWorld {
     return Date.parse(instant) - this.startMs;
   }
 
-  /** Returns the processes that still run. */
+  /** Gateways that still run. */
   get runningGateways(): readonly SimulatedGateway[] {
     return this.gateways.flatMap(({ running }) => (running?.process.isRunning ? [running] : []));
+  }
+
+  get runningLeaders(): readonly SimulatedLeader[] {
+    return this.leaders.flatMap(({ running }) => (running?.process.isRunning ? [running] : []));
   }
 
   /** Returns the event store as a new process without faults sees it. */

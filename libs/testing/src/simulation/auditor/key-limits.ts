@@ -81,7 +81,10 @@ export class KeyLimits {
         return;
       case 'KeyRevoked': {
         const key = this.getActiveKey(data);
-        if (key) key.isRevoked = true;
+        if (key) {
+          key.isRevoked = true;
+          key.updatedAt = data.at;
+        }
         return;
       }
       case 'FundsHeld':
