@@ -27,6 +27,9 @@ const BILLING_ENGINE = 'libs/application/src/billing/billing-engine.ts';
 const TOPUP_PAYMENTS = 'libs/application/src/topups/topup-payments.ts';
 const TOPUP_DECISIONS = 'libs/domain/src/topup/decide.ts';
 const TOPUP_WORKFLOW = 'libs/domain/src/topup/workflow.ts';
+const AUTO_TOPUP_DECISIONS = 'libs/domain/src/autotopup/decide.ts';
+const AUTO_TOPUP_STATE = 'libs/domain/src/autotopup/state.ts';
+const AUTO_TOPUP_WORKFLOW = 'libs/sagas/src/auto-topup-workflow.ts';
 const WORKFLOW_RUNNER = 'libs/kernel/src/workflow-runner.ts';
 /** It takes the place of the one in PostgreSQL. */
 const WORKFLOW_SCHEDULE = 'libs/testing/src/simulation/memory-workflow-schedule.ts';
@@ -405,6 +408,41 @@ export const MUTANTS: readonly Mutant[] = [
     file: TOPUP_DECISIONS,
     original: "(typeof confirmations === 'number' && confirmations >= required)",
     replacement: "typeof confirmations === 'number'",
+  },
+  {
+    name: 'day of automatic top-ups goes back',
+    breaks: 'clocks that differ give automatic top-ups the limit of a day twice',
+    file: AUTO_TOPUP_STATE,
+    original: 'return date > dailyUsage.date ?',
+    replacement: 'return date !== dailyUsage.date ?',
+  },
+  {
+    name: 'automatic top-ups not counted',
+    breaks: 'automatic top-ups exceed the limit of a day',
+    file: AUTO_TOPUP_STATE,
+    original: 'attempts: before.attempts + 1, amount',
+    replacement: 'attempts: before.attempts, amount',
+  },
+  {
+    name: 'attempt paid before it is credited',
+    breaks: 'another automatic top-up begins while the payment of the last one is not credited',
+    file: AUTO_TOPUP_WORKFLOW,
+    original: "return received.every(({ isCredited }) => isCredited) ? createEndCommands('paid') : [];",
+    replacement: "return createEndCommands('paid');",
+  },
+  {
+    name: 'second wallet for an invoice',
+    breaks: 'an invoice is sent to a second wallet while the first one can still pay it',
+    file: AUTO_TOPUP_DECISIONS,
+    original: 'if (attempt.payer !== undefined && attempt.payer !== wallet.wallet.pubkey) return false;',
+    replacement: '',
+  },
+  {
+    name: 'attempt ended while a wallet is requested',
+    breaks: 'a wallet pays for an automatic top-up that has ended, while the next one runs',
+    file: AUTO_TOPUP_DECISIONS,
+    original: "if (data.outcome !== 'paid' && attempt.pendingRequest) return [];",
+    replacement: '',
   },
   {
     name: 'too many invoices',

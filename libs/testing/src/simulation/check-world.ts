@@ -20,7 +20,7 @@ import { NO_STORE_FAULTS } from './faulty-event-store.ts';
 import { MemoryReadModel } from './memory-read-model.ts';
 import { TOKEN_PRICE } from './plan.ts';
 import { getFirstPart } from './simulated-gateway.ts';
-import { MAX_OPEN_INVOICES } from './simulated-workflows.ts';
+import { AUTO_TOPUP_LIMITS, MAX_OPEN_INVOICES } from './simulated-workflows.ts';
 import type { SentRequest, SimulatedWorld } from './simulated-world.ts';
 
 /** A rule that does not hold. */
@@ -67,11 +67,14 @@ export async function checkWorld(world: SimulatedWorld): Promise<readonly RuleVi
 class WorldCheck {
   readonly violations: RuleViolation[] = [];
   private readonly events: StoredEvent[] = [];
-  private readonly auditor = new Auditor({ maxOpenInvoices: MAX_OPEN_INVOICES });
+  private readonly auditor = new Auditor({
+    maxOpenInvoices: MAX_OPEN_INVOICES,
+    autoTopupLimits: AUTO_TOPUP_LIMITS,
+  });
   private readonly requests: ReadonlyMap<string, SentRequest>;
   private readonly recorded = new Map<string, RecordedRequest>();
-  /** When holds were placed, in milliseconds since the start. */
-  private readonly heldAtMs = new Map<string, number>();
+  /** When holds were placed and would expire, in milliseconds since the start. */
+  private readonly placedHolds = new Map<string, { readonly atMs: number; readonly expiresAtMs: number }>();
   /** By account, in order. */
   private readonly money = new Map<string, AccountMoney[]>();
   /** What customers see of their API keys. */
@@ -108,6 +111,7 @@ class WorldCheck {
     }
     this.events.forEach((event, i) => {
       this.checkHold(event, this.events[i + 1]);
+      this.checkExtension(event);
     });
     this.checkPayments();
     this.checkStops();
@@ -265,27 +269,39 @@ class WorldCheck {
       this.report('the ledger has what providers bill', `${step.id}: billed ${billed}, recorded ${cost}`);
   }
 
+  /** If a request for more money was rejected, the ledger held no more then than the gateway knew. */
+  private checkExtension({ type, data: unparsed }: StoredEvent): void {
+    if (type !== 'HoldSettled') return;
+    const { holdId = '', held = '0', charged = '0' } = unparsed as EventData;
+    const expected = this.world.exhaustedHolds.get(holdId);
+    // In the end a hold is extended to the price of its response.
+    if (expected !== undefined && BigInt(held) > expected && BigInt(charged) < BigInt(held))
+      this.report('a hold that cannot be extended was not extended', `${holdId}: ${held}, expected ${expected}`);
+  }
+
   /**
    * A hold is large enough to serve its request. It does not expire while its process runs, unless that absorbs the
    * charge of a response that could not be delivered, or the hold was confirmed too late to be used.
    */
   private checkHold({ type, stream, data: unparsed, recordedAt }: StoredEvent, next: StoredEvent | undefined): void {
-    const { holdId = '', amount = '0' } = unparsed as EventData;
+    const { holdId = '', amount = '0', expiresAt = '' } = unparsed as EventData;
     const request = this.requests.get(holdId);
     if (!request?.process) return;
-    if (type === 'FundsHeld') this.heldAtMs.set(holdId, this.world.toMs(recordedAt));
+    const eventMs = this.world.toMs(recordedAt);
+    if (type === 'FundsHeld') this.placedHolds.set(holdId, { atMs: eventMs, expiresAtMs: this.world.toMs(expiresAt) });
     if (type === 'FundsHeld' && BigInt(amount) < TOKEN_PRICE)
       this.report('a hold pays for the shortest response', `${holdId}: ${amount}`);
     const isAbsorbed =
       next?.type === 'ChargeAbsorbed' && next.stream === stream && (next.data as EventData).holdId === holdId;
     if (type !== 'HoldExpired' || isAbsorbed) return;
-    const atMs = this.world.toMs(recordedAt);
-    const gapMs = request.process.getHeartbeatGapMs(this.heldAtMs.get(holdId) ?? 0, atMs);
-    if (gapMs < MIN_DEAD_MS && this.world.provider.getBilledTokens(holdId) > 0)
+    const placed = this.placedHolds.get(holdId);
+    const gapMs = request.process.getHeartbeatGapMs(placed?.atMs ?? 0, eventMs);
+    const isUsed = this.world.provider.getBilledTokens(holdId) > 0 || (placed && eventMs >= placed.expiresAtMs);
+    if (gapMs < MIN_DEAD_MS && isUsed)
       this.report('a hold expires only without its process', `${holdId} of ${request.process.name}: ${gapMs} ms`);
     const { endedAtMs } = request.process;
-    const untilMs = Math.max(endedAtMs ?? atMs, this.world.faultsEndMs) + MAX_SWEEP_MS;
-    if (atMs > untilMs) this.report('the money of a dead process is soon free', `${holdId}: at ${atMs} ms`);
+    const untilMs = Math.max(endedAtMs ?? eventMs, this.world.faultsEndMs) + MAX_SWEEP_MS;
+    if (eventMs > untilMs) this.report('the money of a dead process is soon free', `${holdId}: at ${eventMs} ms`);
   }
 
   /** All processes have the state that the events give, with and without snapshots. */
@@ -300,6 +316,7 @@ class WorldCheck {
         this.report('a state is the fold of its events', `${stream}, ${source}: ${actual}, not ${expected}`);
     };
     this.compareWithAudit(stream, folded);
+    if (folded.holds.size === 0) this.checkSums(stream, folded);
     compare('decoded', accountCodec.decode(JSON.parse(JSON.stringify(accountCodec.encode(folded))) as never));
     const snapshot = await world.snapshots.load(stream, accountCodec.version);
     if (snapshot) {
@@ -337,6 +354,16 @@ class WorldCheck {
         'a key shows what counts towards its limit',
         `${keyId}: ${displayed} of ${row?.used_in_all}, counted ${used} of ${usedInAll} in ${window}`,
       );
+  }
+
+  /** Nothing is held, exposed or reserved without a hold. */
+  private checkSums(stream: string, { held, exposure, reserve, keys: apiKeys }: AccountState): void {
+    for (const [subject, sums] of [['account', { held, exposure, reserve }] as const, ...apiKeys])
+      if (sums.held !== 0n || sums.exposure !== 0n || sums.reserve !== 0n)
+        this.report(
+          'without holds nothing is held',
+          `${stream}: ${subject}: ${sums.held}, ${sums.exposure}, ${sums.reserve}`,
+        );
   }
 
   private compareWithAudit(stream: string, { available, held, keys: apiKeys }: AccountState): void {

@@ -2,9 +2,11 @@
  * A plan is what happens to a simulated installation: who does what when, and which faults occur. It is plain data that
  * follows from a seed, so that it can be printed, and a failing one can be reduced to the steps that matter.
  */
+import { MIN_AUTO_TOPUP_THRESHOLD_USD } from '#application';
 import { Chance } from './chance.ts';
 import { NO_STORE_FAULTS, type Outage, type StoreFaults } from './faulty-event-store.ts';
 import { NO_PAYMENT_FAULTS, type PaymentFaults } from './simulated-payments.ts';
+import { NO_WALLET_FAULTS, type WalletFaults } from './simulated-wallets.ts';
 
 /** Pico-USD, as plans have all amounts: JSON has no bigint. */
 type Amount = string;
@@ -76,7 +78,20 @@ export type OperatorStep =
       readonly change: 'revoke' | 'block' | 'unblock' | { readonly limit: Amount | null } | { readonly reset: Reset };
     });
 
-export type Step = OperatorStep | RequestStep | TopupStep | FailureStep;
+/** A customer connects a wallet, which is then requested to pay while the balance is low, or disconnects it. */
+export type WalletStep =
+  | (Timed & {
+      readonly step: 'connectWallet';
+      readonly gateway: number;
+      readonly account: string;
+      readonly wallet: string;
+      /** USD. */
+      readonly threshold: string;
+      readonly usd: string;
+    })
+  | (Timed & { readonly step: 'disconnectWallet'; readonly gateway: number; readonly account: string });
+
+export type Step = OperatorStep | RequestStep | TopupStep | WalletStep | FailureStep;
 
 /** A process fails, and runs again after a while; or its connections to the database end. */
 export interface FailureStep extends Timed {
@@ -105,11 +120,13 @@ export interface Plan {
   readonly leaders: number;
   /** How far the clock of each gateway is ahead. */
   readonly skewsMs: readonly number[];
+  readonly leaderSkewsMs: readonly number[];
   readonly eventsPerSnapshot: number;
   /** Bytes of stream states that a process caches. */
   readonly cacheBytes: number;
   readonly storeFaults: StoreFaults;
   readonly paymentFaults: PaymentFaults;
+  readonly walletFaults: WalletFaults;
   /** How often calls of the database fail, from 0 to 1. It has all but events, snapshots and what is subscribed to. */
   readonly databaseFaults: number;
   readonly outages: readonly Outage[];
@@ -185,10 +202,12 @@ function createBusyPlan(seed: string, chance: Chance): Plan {
     durationMs: 20_000,
     leaders: 1,
     skewsMs: [0, 0],
+    leaderSkewsMs: [0],
     eventsPerSnapshot: 1_000,
     cacheBytes: 100_000_000,
     storeFaults: { ...NO_STORE_FAULTS, lostResponse: 0.3 },
     paymentFaults: NO_PAYMENT_FAULTS,
+    walletFaults: NO_WALLET_FAULTS,
     databaseFaults: 0,
     outages: [],
     databaseOutages: [],
@@ -232,10 +251,14 @@ function createMixedPlan(seed: string, chance: Chance): Plan {
     skewsMs: Array.from({ length: gateways }, (_, i) =>
       chance.isTrue(0.5, 'skews') ? chance.between(-MAX_SKEW_MS, MAX_SKEW_MS, `skew ${i}`) : 0,
     ),
+    leaderSkewsMs: Array.from({ length: leaders }, (_, i) =>
+      chance.isTrue(0.5, 'skews of leaders') ? chance.between(-MAX_SKEW_MS, MAX_SKEW_MS, `skew of leader ${i}`) : 0,
+    ),
     eventsPerSnapshot: chance.pick([3, 10, 1_000], 'snapshots'),
     cacheBytes: chance.pick([1, 20_000, 100_000_000], 'cache'),
     storeFaults: createFaults(NO_STORE_FAULTS, chance.derive('store')),
     paymentFaults: createFaults(NO_PAYMENT_FAULTS, chance.derive('payments')),
+    walletFaults: createFaults(NO_WALLET_FAULTS, chance.derive('wallets')),
     databaseFaults: chance.isTrue(0.3, 'database') ? chance.chooseSkewed(0.002, 0.2, 'database faults') : 0,
     outages: createOutages(chance.derive('outages'), durationMs, { returnsMs, isFocused }),
     databaseOutages: createOutages(chance.derive('database outages'), durationMs, { returnsMs, isFocused }),
@@ -335,6 +358,7 @@ function createAccountSteps(account: string, { chance, ...context }: AccountCont
     { atMs: chance.integer(0, OPENED_BY_MS - 1_000, 'open'), step: 'open', account, keys },
     { atMs: OPENED_BY_MS - 500, step: 'adjust', account, id: `${account}-credit`, amount: balance },
     ...createTopups(account, { chance: chance.derive('topups'), ...context }),
+    ...createWalletSteps(account, { chance: chance.derive('wallet'), ...context }),
   ];
   for (let i = 0; i < chance.integer(0, 2, 'adjustments'); i++) {
     const amount = toAmount(chance.between(-0.5, 0.5, `adjustment ${i}`));
@@ -449,6 +473,33 @@ function createTopups(account: string, { chance, durationMs, gateways, eventfulM
           ...(isShared ? { alsoFor: id(i - 1) } : {}),
         };
       }),
+    };
+  });
+}
+
+/** Thresholds are above most balances, so attempts follow each other until a limit of the day. */
+function createWalletSteps(
+  account: string,
+  { chance, durationMs, gateways, eventfulMs }: AccountContext,
+): readonly Step[] {
+  const count = chance.isTrue(0.4, 'any') ? chance.integer(1, 3, 'count') : 0;
+  return Array.from({ length: count }, (_, i): Step => {
+    const isEventful = eventfulMs.length > 0 && chance.isTrue(0.4, `${i} eventful`);
+    const atMs = isEventful
+      ? chance.pick(eventfulMs, `${i} event`)
+      : chance.between(OPENED_BY_MS, durationMs, `${i} at`);
+    const common = {
+      atMs: Math.round(Math.max(i === 0 ? Math.min(atMs, durationMs / 3) : atMs, OPENED_BY_MS)),
+      gateway: chance.integer(0, gateways - 1, `${i} gateway`),
+      account,
+    };
+    if (i > 0 && chance.isTrue(0.4, `${i} disconnects`)) return { ...common, step: 'disconnectWallet' };
+    return {
+      ...common,
+      step: 'connectWallet',
+      wallet: `${account}-wallet${chance.integer(0, 1, `${i} wallet`)}`,
+      threshold: chance.chooseScaled(MIN_AUTO_TOPUP_THRESHOLD_USD, 12, `${i} threshold`).toFixed(2),
+      usd: chance.chooseScaled(MIN_USD['btc-lightning'], 4, `${i} usd`).toFixed(2),
     };
   });
 }

@@ -1,4 +1,4 @@
-import { StoreUnavailableError } from '#kernel';
+import { StoreUnavailableError, withTimeout } from '#kernel';
 import type { Chance } from './chance.ts';
 import type { Outage } from './faulty-event-store.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
@@ -40,10 +40,10 @@ export function createRemote<T extends object>(
       if (fate < rate) throw new StoreUnavailableError(`the response of ${name} is lost`);
       return result;
     });
-    const timeout = time.wait(RESPONSE_TIMEOUT_MS).then(() => {
+    const first = withTimeout(time, RESPONSE_TIMEOUT_MS, response, () => {
       throw new StoreUnavailableError(`${name} does not respond`);
     });
-    return process.receive(Promise.race([response, timeout]), delay('response'));
+    return process.receive(first, delay('response'));
   };
   return new Proxy(target, {
     get(object, property, receiver) {

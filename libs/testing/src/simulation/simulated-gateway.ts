@@ -1,8 +1,12 @@
 import {
   BillingEngine,
+  ConnectWallet,
+  ConnectWalletHandler,
   CreateTopup,
   CreateTopupHandler,
   createStreams,
+  DisconnectWallet,
+  DisconnectWalletHandler,
   EndpointHealth,
   IdempotencyService,
   type IdempotencyStore,
@@ -12,6 +16,7 @@ import {
   StorageQuota,
   type Streams,
   UpstreamError,
+  WalletConnector,
 } from '#application';
 import type { Endpoint } from '#catalogue';
 import type { PartialHold, RiskLimits, Tariff } from '#domain';
@@ -19,6 +24,7 @@ import {
   createRootCause,
   type EventStore,
   money,
+  parseUsd,
   type SnapshotStore,
   StreamStateCache,
   toPicoUsd,
@@ -29,16 +35,16 @@ import type { Order } from '../../../application/src/billing/order.ts';
 import type { Purchase } from '../../../application/src/billing/purchase.ts';
 import type { CreatedTopup } from '../../../application/src/topups/create-topup.ts';
 import type { ProcessPresence } from '../../../foundation/src/process-presence.ts';
-import { type Plan, type RequestStep, TOKEN_PRICE, type TopupStep } from './plan.ts';
+import { type Plan, type RequestStep, TOKEN_PRICE, type TopupStep, type WalletStep } from './plan.ts';
 import type { PaymentNetwork } from './simulated-payments.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import type { SimulatedProvider } from './simulated-provider.ts';
-import { openPayments } from './simulated-workflows.ts';
+import { SimulatedWallets, type WalletFaults } from './simulated-wallets.ts';
+import { AUTO_TOPUP_LIMITS, MASTER_KEY, openPayments } from './simulated-workflows.ts';
 
 const DRAIN_TIMEOUT_MS = 30_000;
 /** How long a gateway waits for charges that are not confirmed before it stops. */
 const WRITE_TIMEOUT_MS = 15_000;
-const MASTER_KEY = Buffer.alloc(32, 1);
 export const LIMITS = { totalTimeoutMs: 600_000, drainTimeoutMs: 120_000, heldInFullTokens: 4_096 };
 const WAITING = { maxWaiting: 64, maxWaitMs: 30_000 };
 export const RISK_LIMITS: RiskLimits = {
@@ -71,6 +77,9 @@ export interface GatewayOptions {
   readonly snapshots: SnapshotStore;
   readonly provider: SimulatedProvider;
   readonly network: PaymentNetwork;
+  getWalletFaults(): WalletFaults;
+  /** Called when no money is left to extend a hold. @param held in pico-USD, as far as the gateway knows */
+  onExhausted(requestId: string, held: bigint): void;
   readonly idempotencyStore: IdempotencyStore;
   readonly plan: Pick<Plan, 'eventsPerSnapshot' | 'cacheBytes'>;
   readonly presence: ProcessPresence;
@@ -84,10 +93,13 @@ export class SimulatedGateway {
   private readonly engine: BillingEngine;
   private readonly provider: SimulatedProvider;
   private readonly createTopup: CreateTopupHandler;
+  private readonly connectWallet: ConnectWalletHandler;
+  private readonly disconnectWallet: DisconnectWalletHandler;
   private readonly idempotency: IdempotencyService;
   private readonly presence: ProcessPresence;
 
-  constructor({ process, store, snapshots, provider, network, plan, ...options }: GatewayOptions) {
+  constructor(private readonly options: GatewayOptions) {
+    const { process, store, snapshots, provider, network, plan } = options;
     const { runtime, clock } = process;
     const { eventsPerSnapshot, cacheBytes } = plan;
     this.process = process;
@@ -96,7 +108,7 @@ export class SimulatedGateway {
       cache: new StreamStateCache(cacheBytes),
       eventsPerSnapshot,
     });
-    const { idempotencyStore, presence } = options;
+    const { idempotencyStore, presence, getWalletFaults } = options;
     this.presence = presence;
     const dependencies = {
       clock,
@@ -106,17 +118,22 @@ export class SimulatedGateway {
       riskLimits: RISK_LIMITS,
     };
     this.payers = new PayerFactory(this.streams, dependencies, WAITING);
+    const secrets = new Secrets(runtime, MASTER_KEY);
     this.idempotency = new IdempotencyService({
       store: idempotencyStore,
       quota: new StorageQuota(Number.MAX_SAFE_INTEGER, async () => true),
       events: store,
       payers: this.payers,
-      secrets: new Secrets(runtime, MASTER_KEY),
+      secrets,
       clock,
       runtime,
     });
     const { paymentMethods, rates } = openPayments(process, network);
     this.createTopup = new CreateTopupHandler({ streams: this.streams, paymentMethods, rates, clock, runtime });
+    const wallets = new SimulatedWallets(network, process, getWalletFaults);
+    const connector = new WalletConnector(wallets, paymentMethods, AUTO_TOPUP_LIMITS);
+    this.connectWallet = new ConnectWalletHandler(this.streams.autoTopups, connector, secrets, clock);
+    this.disconnectWallet = new DisconnectWalletHandler(this.streams.autoTopups, clock);
     this.engine = new BillingEngine(new EndpointHealth(clock), LIMITS, runtime);
   }
 
@@ -166,6 +183,18 @@ export class SimulatedGateway {
     return this.createTopup.execute(new CreateTopup(account, params, createRootCause(`account:${account}`, id)));
   }
 
+  /** Connects or disconnects a wallet. @throws any error that the client gets */
+  async changeWallet(step: WalletStep): Promise<void> {
+    const { account } = step;
+    const cause = createRootCause(`account:${account}`, `${step.step} ${step.atMs}`);
+    if (step.step === 'disconnectWallet') {
+      await this.disconnectWallet.execute(new DisconnectWallet(account, cause));
+      return;
+    }
+    const params = { url: step.wallet, threshold: parseUsd(step.threshold), amount: parseUsd(step.usd) };
+    await this.connectWallet.execute(new ConnectWallet(account, params, cause));
+  }
+
   /** Ends the requests that run, as a gateway does before it stops: those that do not end in time fail. */
   async stop(): Promise<void> {
     this.process.stop();
@@ -195,8 +224,10 @@ export class SimulatedGateway {
       const needed = priceTokens(generation.tokens + LEAD_TOKENS);
       if (needed <= purchase.hold.amount || generation.isComplete) continue;
       const targetAmount = priceTokens(2 * generation.tokens + LEAD_TOKENS);
-      const outcome = await purchase.extendHold({ minAmount: needed, targetAmount }).catch(() => 'exhausted');
-      if (outcome === 'exhausted' || priceTokens(generation.tokens) > purchase.hold.amount) break;
+      const outcome = await purchase.extendHold({ minAmount: needed, targetAmount }).catch(() => 'failed');
+      if (outcome === 'exhausted') this.options.onExhausted(request.id, purchase.hold.amount);
+      if (outcome === 'exhausted' || outcome === 'failed' || priceTokens(generation.tokens) > purchase.hold.amount)
+        break;
     }
     generation.stop();
     purchase.markStreaming(undefined);

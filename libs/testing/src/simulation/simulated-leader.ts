@@ -34,15 +34,14 @@ export class SimulatedLeader {
   constructor(private readonly options: LeaderOptions) {
     const { process, shared, snapshots, plan } = options;
     const { runtime, stopSignal } = process;
-    const { store, schedule, checkpoints, network } = shared;
+    const { store, schedule, checkpoints } = shared;
     this.process = process;
     this.streams = createStreams(store, snapshots, runtime, plan);
     for (const sink of [this.openHolds, this.shownKeys, this.topups])
       void pump(store.subscribe.bind(store), sink, stopSignal, runtime);
     const remote = <T extends object>(name: string, target: T) => createRemote(name, target, process, options.database);
     const stores = {
-      store,
-      network,
+      ...shared,
       schedule: remote('schedule', schedule),
       checkpoints: remote('checkpoints', checkpoints),
     };

@@ -1,22 +1,37 @@
 /** The workflows of payments, as a leader runs them while it holds its lease. */
-import { PaymentBackendRegistry, PaymentMethods, PaymentRegistry, type Streams, TopupPayments } from '#application';
+import {
+  AutoTopupInvoices,
+  AutoTopupLimits,
+  CreateTopupHandler,
+  PaymentBackendRegistry,
+  PaymentMethods,
+  PaymentRegistry,
+  Secrets,
+  type Streams,
+  TopupPayments,
+} from '#application';
 import { readPayments } from '#catalogue';
 import {
   type CheckpointStore,
   type EventStore,
   type Lease,
+  money,
   START_POSITION,
   type StoredEvent,
   type WorkflowSchedule,
 } from '#kernel';
-import { runChallengeWorkflow, runTopupWorkflow } from '#sagas';
+import { runAutoTopupWorkflow, runChallengeWorkflow, runTopupWorkflow } from '#sagas';
 import { BACKENDS, FixedRates, type PaymentNetwork, SimulatedBackend } from './simulated-payments.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
+import { SimulatedWallets, type WalletFaults } from './simulated-wallets.ts';
 
 /** More than a simulation needs. */
 const POLLS_PER_SECOND = 50;
+export const MASTER_KEY = Buffer.alloc(32, 1);
+/** Per account and day. */
+export const AUTO_TOPUP_LIMITS = new AutoTopupLimits(4, money.parseUsd('10'));
 /** Unexpired invoices of one account. */
-export const MAX_OPEN_INVOICES = 2;
+export const MAX_OPEN_INVOICES = 3;
 
 /** What all processes share, as this process reaches it. */
 export interface SharedStores {
@@ -24,6 +39,7 @@ export interface SharedStores {
   readonly schedule: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;
   readonly network: PaymentNetwork;
+  getWalletFaults(): WalletFaults;
 }
 
 /** What a process uses to receive payments. */
@@ -39,11 +55,11 @@ export function openPayments(process: SimulatedProcess, network: PaymentNetwork)
 /** Ids of top-ups by reference, as a read model that may lag shows them. */
 export type FindTopups = (references: readonly string[]) => ReadonlyMap<string, string>;
 
-/** Runs the workflows of top-ups and of challenges until the lease ends. */
+/** Runs the workflows of top-ups, automatic top-ups and challenges until the lease ends. */
 export function runPaymentWorkflows(
   process: SimulatedProcess,
   streams: Streams,
-  { store, schedule, checkpoints, network }: SharedStores,
+  { store, schedule, checkpoints, network, getWalletFaults }: SharedStores,
   { lease, findTopups }: { readonly lease: Lease; readonly findTopups: FindTopups },
 ): readonly Promise<void>[] {
   const { clock, runtime } = process;
@@ -70,7 +86,20 @@ export function runPaymentWorkflows(
       isComplete: false,
     }),
   };
-  return [...runTopupWorkflow(topups, lease), ...runChallengeWorkflow(shared, lease)];
+  const createTopup = new CreateTopupHandler({ streams, paymentMethods, rates, clock, runtime });
+  const autoTopups = {
+    ...shared,
+    streams,
+    invoices: new AutoTopupInvoices(streams.topups, createTopup),
+    wallets: new SimulatedWallets(network, process, getWalletFaults),
+    secrets: new Secrets(runtime, MASTER_KEY),
+    limits: AUTO_TOPUP_LIMITS,
+  };
+  return [
+    ...runTopupWorkflow(topups, lease),
+    ...runAutoTopupWorkflow(autoTopups, lease),
+    ...runChallengeWorkflow(shared, lease),
+  ];
 }
 
 /** The references of top-ups, folded from events. */

@@ -19,7 +19,7 @@ import { MemoryReadModel } from './memory-read-model.ts';
 import { MemorySnapshots } from './memory-snapshots.ts';
 import { MemoryWorkflowSchedule } from './memory-workflow-schedule.ts';
 import { payInvoice } from './pay-invoice.ts';
-import type { FailureStep, Plan, RequestStep, Step, TopupStep } from './plan.ts';
+import type { FailureStep, Plan, RequestStep, Step, TopupStep, WalletStep } from './plan.ts';
 import { createRemote, type RemoteOptions } from './remote.ts';
 import { LIMITS, SimulatedGateway } from './simulated-gateway.ts';
 import { SimulatedLeader } from './simulated-leader.ts';
@@ -28,6 +28,7 @@ import { NO_PAYMENT_FAULTS, PaymentNetwork } from './simulated-payments.ts';
 import { SimulatedProcess } from './simulated-process.ts';
 import { SimulatedProvider } from './simulated-provider.ts';
 import { SimulatedTime } from './simulated-time.ts';
+import { NO_WALLET_FAULTS, type WalletFaults } from './simulated-wallets.ts';
 
 const MAX_RESTART_MS = 30_000;
 const REGISTRATION_PAUSE_MS = 1_000;
@@ -73,6 +74,8 @@ export class SimulatedWorld {
   readonly requests: SentRequest[] = [];
   readonly reports: Report[] = [];
   readonly faults = new Map<string, number>();
+  /** What gateways knew of the holds that could not be extended further, in pico-USD by request. */
+  readonly exhaustedHolds = new Map<string, bigint>();
   /** All runs of all processes. */
   readonly processes: SimulatedProcess[] = [];
   readonly snapshots = new MemorySnapshots();
@@ -172,6 +175,9 @@ export class SimulatedWorld {
     return this.leaders.flatMap(({ running }) => (running?.process.isRunning ? [running] : []));
   }
 
+  private readonly getWalletFaults = (): WalletFaults =>
+    this.areFaultsOver ? NO_WALLET_FAULTS : this.plan.walletFaults;
+
   /** Returns the event store as a new process without faults sees it. */
   openStore(process: SimulatedProcess): EventStore {
     const options = {
@@ -215,6 +221,10 @@ export class SimulatedWorld {
       case 'topUp':
         void this.track(this.topUp(step));
         break;
+      case 'connectWallet':
+      case 'disconnectWallet':
+        this.changeWallet(step);
+        break;
       case 'kill':
       case 'loseHost':
       case 'stop':
@@ -248,6 +258,8 @@ export class SimulatedWorld {
       snapshots: this.snapshots,
       provider: this.provider,
       network: this.network,
+      getWalletFaults: this.getWalletFaults,
+      onExhausted: (requestId, held) => void this.exhaustedHolds.set(requestId, held),
       idempotencyStore: createRemote('idempotency keys', this.idempotencyStore, process, this.database),
       plan: this.plan,
       presence,
@@ -385,11 +397,16 @@ export class SimulatedWorld {
     }
   }
 
+  private changeWallet(step: WalletStep): void {
+    const gateway = this.gateways[step.gateway]?.running;
+    gateway?.process.deliver(() => void gateway.changeWallet(step).catch(() => {})); // nobody tries again
+  }
+
   // leaders -----------------------------------------------------------------------------------------------------------
 
   private startLeader(index: number): void {
     const slot = this.leaders[index] as Slot<SimulatedLeader>;
-    const process = this.startProcess(`leader${index}-${++slot.runs}`);
+    const process = this.startProcess(`leader${index}-${++slot.runs}`, this.plan.leaderSkewsMs[index]);
     slot.running = new SimulatedLeader({
       process,
       shared: {
@@ -397,6 +414,7 @@ export class SimulatedWorld {
         schedule: this.schedule,
         checkpoints: this.checkpoints,
         network: this.network,
+        getWalletFaults: this.getWalletFaults,
       },
       snapshots: this.snapshots,
       leases: this.leases,
