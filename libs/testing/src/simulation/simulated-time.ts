@@ -1,3 +1,6 @@
+/** After so many timers the event loop does an iteration. */
+const TIMERS_PER_ITERATION = 50;
+
 interface Timer {
   readonly dueAtMs: number;
   readonly sequence: number;
@@ -64,9 +67,10 @@ export class SimulatedTime {
       if (this.timerRuns > this.maxTimerRuns) throw new EndlessSimulationError(`more than ${this.maxTimerRuns} timers`);
       this.current = timer.dueAtMs;
       timer.work();
-      await waitUntilIdle();
+      await (this.timerRuns % TIMERS_PER_ITERATION === 0 ? iterateEventLoop() : waitUntilIdle());
     }
     this.current = untilMs;
+    await iterateEventLoop();
   }
 
   private push(timer: Timer): void {
@@ -106,7 +110,12 @@ function isBefore(one: Timer, other: Timer): boolean {
   return one.dueAtMs < other.dueAtMs || (one.dueAtMs === other.dueAtMs && one.sequence < other.sequence);
 }
 
-/** Resolves when no microtask is firstChild. */
+/** Resolves when no microtask is pending. An iteration of the event loop would take more time than most tasks. */
 function waitUntilIdle(): Promise<void> {
+  return new Promise((resolve) => process.nextTick(resolve));
+}
+
+/** Lets the event loop do everything else, such as reporting rejections that nobody handles. */
+function iterateEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
