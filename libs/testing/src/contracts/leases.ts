@@ -52,6 +52,7 @@ export function leaseContract(adapter: string, open: () => Promise<LeaseTestbed>
     const status = new LeaseStatus();
     let leads = false;
     const lead = async ({ signal }: Lease) => {
+      if (signal.aborted) return; // the lease ended before its work started
       leads = true;
       await new Promise((resolve) => signal.addEventListener('abort', resolve));
       leads = false;
